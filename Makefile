@@ -1,0 +1,112 @@
+# The only task runner of the repository: `make help` lists the targets.
+#
+# Every target installs what it needs below `.venv` and `target`. Targets that need real servers
+# get their own through tests/services/run, which ends them however the target ends.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+
+# Both make one build serve all: one profile and one target folder for cargo and maturin.
+PROFILE := ci
+export CARGO_TARGET_DIR := $(CURDIR)/target
+export PATH := $(CURDIR)/target/tools/bin:$(PATH)
+# Python files that are imported here are test tools; their caches would litter the tree.
+export PYTHONDONTWRITEBYTECODE := 1
+
+LOCKED := $(if $(CI),--locked)
+CARGO_FLAGS := --profile $(PROFILE) $(LOCKED)
+VENV := $(CURDIR)/.venv/bin
+LOGS := $(CURDIR)/target/test-logs
+WITH_SERVERS := tests/services/run all
+
+# The Python binding is left out of `cargo test`: an extension module has no main and links only
+# inside an interpreter. pytest tests it.
+RUST_TESTED := --workspace --exclude fencelock-python
+
+.PHONY: help demo test test-core test-python test-examples python lint lint-rust lint-python \
+	deny bench chaos dist clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: ## the flash sale on an embedded backend: every unit of stock is sold once
+	cargo run $(CARGO_FLAGS) -p flash_sale --
+
+# One step a line, in the order in which they run. Each is a target that also works alone, and
+# then builds the wheel it needs; here that is a step of its own, done once.
+test: export PYTHON_IS_BUILT := 1
+test: export TEST_STEPS := \
+	lint-rust \
+	test-core \
+	python \
+	lint-python \
+	test-python \
+	test-examples
+test: ## everything, with real servers; the last line is the total
+	@rm -rf $(LOGS) && mkdir -p $(LOGS)
+	@$(WITH_SERVERS) tests/steps $(LOGS) $$TEST_STEPS || true
+	@tests/summary $(LOGS)
+
+test-core: ## the Rust tests and doc tests, with real servers
+	$(WITH_SERVERS) cargo test $(CARGO_FLAGS) $(RUST_TESTED) --no-fail-fast
+
+test-python: $(if $(PYTHON_IS_BUILT),,python) ## the Python tests, with real servers
+	@mkdir -p $(LOGS)
+	cd bindings/python && ../../$(WITH_SERVERS) $(VENV)/python -m pytest \
+		--junitxml=$(LOGS)/test-python.xml
+
+test-examples: $(if $(PYTHON_IS_BUILT),,python) ## the examples: the flash sale in Rust, and each example's own tests
+	@mkdir -p $(LOGS)
+	cargo run $(CARGO_FLAGS) -p flash_sale --
+	$(WITH_SERVERS) $(SHELL) -c \
+		'cargo run $(CARGO_FLAGS) -p flash_sale -- --url "$$FENCELOCK_TEST_REDIS_URL"'
+	$(WITH_SERVERS) $(VENV)/python -m pytest examples --junitxml=$(LOGS)/test-examples.xml
+
+# The stamp is newer than the pins exactly when the environment has them.
+.venv/.ready: tests/requirements.txt
+	python3 -m venv .venv
+	$(VENV)/pip install --quiet --disable-pip-version-check -r tests/requirements.txt
+	@touch $@
+
+python: .venv/.ready ## build the Python wheel and install it in .venv
+	@rm -rf target/wheels
+	$(VENV)/maturin build --manifest-path bindings/python/Cargo.toml --profile $(PROFILE) $(LOCKED) \
+		--interpreter $(VENV)/python --compatibility linux --out target/wheels
+	$(VENV)/pip install --quiet --disable-pip-version-check --no-index --no-deps --force-reinstall \
+		target/wheels/fencelock-*.whl
+
+lint: lint-rust lint-python ## format, clippy, licences and sources, ruff, mypy
+
+lint-rust:
+	cargo fmt --all --check
+	cargo clippy $(CARGO_FLAGS) --workspace --all-targets -- -D warnings
+	@if command -v cargo-deny >/dev/null; then \
+		cargo deny check bans licenses sources; \
+	else echo "cargo-deny is not installed (make deny): licences and sources not checked"; fi
+
+lint-python: .venv/.ready
+	$(VENV)/ruff check .
+	$(VENV)/ruff format --check .
+	$(VENV)/mypy --strict tests/summary tests/services/servers.py
+	cd bindings/python && $(VENV)/mypy
+
+deny: ## install cargo-deny below target/tools, for `make lint`
+	cargo install --locked --root target/tools cargo-deny@0.20.2
+
+bench: ## measure against the targets, as ratios in one run
+	$(WITH_SERVERS) tests/bench/run
+
+chaos: ## faults at random moments against real servers
+	$(WITH_SERVERS) tests/chaos/run
+
+dist: .venv/.ready ## the packages to publish, below target/dist: the Python wheel
+	$(VENV)/maturin build --manifest-path bindings/python/Cargo.toml --release --locked \
+		--interpreter $(VENV)/python --out target/dist
+
+clean: ## end our servers and remove everything that was built
+	tests/services/down
+	rm -rf target .venv
