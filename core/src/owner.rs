@@ -1,0 +1,81 @@
+//! Owner ids and client ids: random, never derived from a thread, process or host.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// Who has a place in the queue or a lease: 128 random bits, new for every place.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct OwnerId(u128);
+
+impl OwnerId {
+    pub(crate) fn random() -> Self {
+        OwnerId(u128::from_ne_bytes(random_bytes()))
+    }
+}
+
+impl fmt::Display for OwnerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+
+impl fmt::Debug for OwnerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+impl FromStr for OwnerId {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        if text.len() != 32 || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
+            return Err(());
+        }
+        u128::from_str_radix(text, 16).map(OwnerId).map_err(|_| ())
+    }
+}
+
+/// Which client to wake: 64 random bits, one per client.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ClientId(u64);
+
+impl ClientId {
+    pub(crate) fn random() -> Self {
+        ClientId(u64::from_ne_bytes(random_bytes()))
+    }
+}
+
+impl fmt::Display for ClientId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+/// A number below `bound`, for jitter.
+pub(crate) fn random_below(bound: u64) -> u64 {
+    if bound == 0 { 0 } else { u64::from_ne_bytes(random_bytes()) % bound }
+}
+
+fn random_bytes<const N: usize>() -> [u8; N] {
+    let mut bytes = [0; N];
+    // Without entropy two owners could get the same id, and no lock is safe then.
+    getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn g6_owner_ids_are_32_hex_digits_and_come_back_from_them() {
+        let id = OwnerId::random();
+        assert_eq!(id.to_string().len(), 32);
+        assert_eq!(id.to_string().parse(), Ok(id));
+        assert_ne!(id, OwnerId::random());
+        for bad in ["", "1", &"g".repeat(32), &"1".repeat(33)] {
+            assert_eq!(bad.parse::<OwnerId>(), Err(()), "{bad}");
+        }
+    }
+}

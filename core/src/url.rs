@@ -1,0 +1,100 @@
+//! Splits a URL into the backend's own part and the client options that begin with `fl.`.
+
+use std::time::Duration;
+
+use url::form_urlencoded;
+
+use crate::error::{Error, Result};
+use crate::options::ClientOptions;
+
+/// Where a client connects to. Its `Debug` shows no password.
+#[derive(Clone)]
+pub(crate) struct Target {
+    /// Lower case, without the colon.
+    pub(crate) scheme: String,
+    /// The whole URL, less the options that begin with `fl.`.
+    pub(crate) url: String,
+}
+
+impl Target {
+    pub(crate) fn parse(url: &str) -> Result<(Target, ClientOptions)> {
+        let Some((scheme, _)) = url.split_once(':') else {
+            return Err(Error::invalid(
+                "the URL has no scheme; allowed are memory:, memory:NAME, redis:// and redis+unix://",
+            ));
+        };
+        let mut options = ClientOptions::new();
+        let url = match url.split_once('?') {
+            None => url.to_owned(),
+            Some((base, query)) => {
+                let mut rest = Vec::new();
+                for pair in query.split('&') {
+                    match form_urlencoded::parse(pair.as_bytes()).next() {
+                        Some((key, value)) if key.starts_with("fl.") => {
+                            set(&mut options, &key, &value)?;
+                        }
+                        _ => rest.push(pair),
+                    }
+                }
+                if rest.is_empty() { base.to_owned() } else { format!("{base}?{}", rest.join("&")) }
+            }
+        };
+        Ok((Target { scheme: scheme.to_ascii_lowercase(), url }, options))
+    }
+
+    /// What follows the scheme and its colon.
+    pub(crate) fn after_scheme(&self) -> &str {
+        self.url.split_once(':').map_or("", |(_, rest)| rest)
+    }
+}
+
+impl std::fmt::Debug for Target {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:…", self.scheme)
+    }
+}
+
+fn set(options: &mut ClientOptions, key: &str, value: &str) -> Result<()> {
+    let millis = || {
+        value.parse().map(Duration::from_millis).map_err(|_| {
+            Error::invalid(format!("URL option {key} is {value:?}; it takes whole milliseconds"))
+        })
+    };
+    match key {
+        "fl.prefix" => options.prefix = Some(value.to_owned()),
+        "fl.connect_timeout_ms" => options.connect_timeout = Some(millis()?),
+        "fl.request_timeout_ms" => options.request_timeout = Some(millis()?),
+        _ => {
+            return Err(Error::invalid(format!(
+                "URL option {key} is unknown; allowed are fl.prefix, fl.connect_timeout_ms and fl.request_timeout_ms"
+            )));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn g10_own_options_are_taken_out_and_the_drivers_stay() {
+        let (target, options) =
+            Target::parse("redis://u:p@h:1/2?fl.prefix=a%3A&protocol=resp3&fl.request_timeout_ms=50")
+                .unwrap();
+        assert_eq!(target.url, "redis://u:p@h:1/2?protocol=resp3");
+        assert_eq!(target.scheme, "redis");
+        assert_eq!(options.prefix.as_deref(), Some("a:"));
+        assert_eq!(options.request_timeout, Some(Duration::from_millis(50)));
+        assert!(!format!("{target:?}").contains('p'));
+        let (target, options) = Target::parse("memory:?fl.prefix=").unwrap();
+        assert_eq!((target.url.as_str(), options.prefix.as_deref()), ("memory:", Some("")));
+    }
+
+    #[test]
+    fn g10_unknown_and_malformed_options_are_refused() {
+        for url in ["", "localhost", "memory:?fl.ttl=3", "memory:?fl.request_timeout_ms=1.5"] {
+            assert_eq!(Target::parse(url).unwrap_err().kind().code(), "INVALID_ARGUMENT", "{url}");
+        }
+    }
+}

@@ -1,0 +1,2 @@
+//! Sells stock.
+fn main() {}
