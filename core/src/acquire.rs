@@ -300,6 +300,7 @@ impl<'a> Candidate<'a> {
             self.spec.options.max_hold,
             self.spec.options.renew,
             self.unanswered,
+            Instant::now(),
         ));
         self.core.wakeups.hold(self.place.owner, held.clone());
         self.core.watchdog.add(&held, grant.handed_off);

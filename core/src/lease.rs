@@ -135,7 +135,7 @@ impl Lease {
         };
         match outcome.map_err(|e| e.of_lock(&held.place.name))? {
             Renewed::Ours => {
-                held.extend(sent);
+                held.extend(sent, Instant::now());
                 self.core.watchdog.extended(held);
                 self.check()
             }
@@ -330,8 +330,9 @@ impl Held {
         max_hold: Option<Duration>,
         renews: bool,
         unanswered: bool,
+        now: Instant,
     ) -> Self {
-        let limit = max_hold.map_or(Instant::NEVER, |max| Instant::now().plus(max));
+        let limit = max_hold.map_or(Instant::NEVER, |max| now.plus(max));
         Held {
             place,
             token: grant.token,
@@ -358,22 +359,30 @@ impl Held {
     }
 
     /// A renewal sent at `sent` was answered: ours. Of no effect on a lease that has ended.
-    pub(crate) fn extend(&self, sent: Instant) {
+    pub(crate) fn extend(&self, sent: Instant, now: Instant) {
         let deadline = deadline(sent, self.place.ttl).min(self.limit);
         // Past its deadline a lease is lost for good, even if the backend still says ours.
-        if self.state() == State::Held {
+        if self.state_at(now) == State::Held {
             self.deadline.fetch_max(deadline.as_nanos(), Ordering::AcqRel);
         }
     }
 
-    /// The state now: a lease past its deadline is lost before anybody has marked it so.
+    /// The state now.
     pub(crate) fn state(&self) -> State {
+        self.state_at(Instant::now())
+    }
+
+    /// A lease past its deadline is lost before anybody has marked it so; this marks it.
+    pub(crate) fn state_at(&self, now: Instant) -> State {
+        if self.marked() == State::Held && now >= self.deadline() {
+            self.lose();
+        }
+        self.marked()
+    }
+
+    fn marked(&self) -> State {
         match self.state.load(Ordering::Acquire) {
-            0 if Instant::now() < self.deadline() => State::Held,
-            0 => {
-                self.lose();
-                self.state()
-            }
+            0 => State::Held,
             1 => State::Lost,
             2 => State::Releasing,
             _ => State::Released,

@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use crate::backend::{Backend, Renewal, Renewed};
 use crate::clock::{Alarm, Instant};
 use crate::error::{Error, Result};
-use crate::lease::Held;
+use crate::lease::{Held, State};
 use crate::owner::{OwnerId, random_below};
 use crate::period::{claim_window, request_limit};
 use crate::wakeups::Wakeups;
@@ -228,8 +228,9 @@ impl Schedule {
                 continue;
             };
             let deadline = entry.held.deadline();
-            if !entry.held.is_held() {
-                if entry.held.is_lost() {
+            let state = entry.held.state_at(now);
+            if state != State::Held {
+                if state == State::Lost {
                     work.ended.push(entry.held.clone());
                 }
                 self.remove(owner);
@@ -273,7 +274,7 @@ impl Schedule {
         let held = &entry.held;
         let next = match result {
             Ok(Renewed::Ours) => {
-                held.extend(sent);
+                held.extend(sent, now);
                 if entry.renewals == Renewals::Once {
                     entry.renewals = Renewals::No;
                 }
@@ -307,5 +308,215 @@ impl Schedule {
             entry.next = next;
             self.order.insert((next, owner));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::Place;
+    use crate::contender::Grant;
+    use crate::name::Name;
+    use crate::token::Token;
+
+    const REQUEST_TIMEOUT: Duration = ms(2_000);
+
+    const fn ms(n: u64) -> Duration {
+        Duration::from_millis(n)
+    }
+
+    fn at(millis: u64) -> Instant {
+        Instant::from_nanos(0).plus(ms(1_000_000 + millis))
+    }
+
+    /// A lease of a 30 s lock granted at 0, so with its deadline at 29,698 ms.
+    fn lease(max_hold: Option<Duration>, renews: bool, handed_off: bool) -> Arc<Held> {
+        let period = if handed_off { ms(4_948) } else { ms(29_698) };
+        let place = Place {
+            owner: OwnerId::random(),
+            name: Name::new("a").unwrap(),
+            ttl: ms(30_000),
+            metadata: "".into(),
+        };
+        let grant =
+            Grant { token: Token::new(1).unwrap(), deadline: at(0).plus(period), handed_off };
+        Arc::new(Held::new(Arc::new(place), grant, max_hold, renews, false, at(0)))
+    }
+
+    fn schedule(held: &Arc<Held>, handed_off: bool) -> Schedule {
+        let mut schedule = Schedule::default();
+        schedule.add(held, handed_off, at(0), ms(0));
+        schedule
+    }
+
+    /// Collects at `now`, which must give exactly one renewal, and returns its round.
+    fn one_renewal(schedule: &mut Schedule, now: Instant) -> u64 {
+        let work = schedule.collect(now, REQUEST_TIMEOUT);
+        assert_eq!((work.renew.len(), work.ended.len()), (1, 0));
+        work.renew[0].1
+    }
+
+    fn answer(
+        schedule: &mut Schedule,
+        held: &Held,
+        round: u64,
+        sent: Instant,
+        result: Result<Renewed>,
+        now: Instant,
+    ) {
+        let rounds = vec![(held.place.owner, round)];
+        schedule.judge(Answers { sent, rounds, results: Ok(vec![result]) }, now);
+    }
+
+    #[test]
+    fn g2_a_lease_is_renewed_after_a_third_of_its_ttl_and_its_deadline_moves() {
+        let held = lease(None, true, false);
+        let mut schedule = schedule(&held, false);
+        assert_eq!(schedule.arm(), at(10_000));
+        assert!(schedule.collect(at(9_999), REQUEST_TIMEOUT).renew.is_empty());
+        let round = one_renewal(&mut schedule, at(10_000));
+        answer(&mut schedule, &held, round, at(10_000), Ok(Renewed::Ours), at(10_900));
+        assert_eq!(held.deadline(), at(10_000 + 29_698));
+        assert_eq!(schedule.arm(), at(20_000));
+    }
+
+    #[test]
+    fn g2_jitter_only_shortens() {
+        let held = lease(None, true, false);
+        let mut schedule = Schedule::default();
+        schedule.add(&held, false, at(0), ms(1_000));
+        assert_eq!(schedule.arm(), at(9_000));
+        for _ in 0..100 {
+            assert!(jitter(&held) < ms(1_000));
+        }
+    }
+
+    #[test]
+    fn g2_without_an_answer_it_tries_again_until_the_deadline_and_then_the_lease_is_lost() {
+        let held = lease(None, true, false);
+        let mut schedule = schedule(&held, false);
+        let mut tries = 0;
+        let mut now = schedule.arm();
+        while now < at(29_698) {
+            one_renewal(&mut schedule, now);
+            tries += 1;
+            now = schedule.arm();
+        }
+        assert_eq!((now, tries), (at(29_698), 10));
+        assert_eq!(held.state_at(at(29_697)), State::Held);
+        let work = schedule.collect(now, REQUEST_TIMEOUT);
+        assert_eq!((work.renew.len(), work.ended.len()), (0, 1));
+        assert_eq!(held.state_at(at(0)), State::Lost);
+        assert_eq!(schedule.arm(), Instant::NEVER);
+    }
+
+    #[test]
+    fn g1_an_answer_that_comes_after_its_round_or_after_the_deadline_does_not_count() {
+        let held = lease(None, true, false);
+        let mut schedule = schedule(&held, false);
+        let first = one_renewal(&mut schedule, at(10_000));
+        let second = one_renewal(&mut schedule, at(12_000));
+        answer(&mut schedule, &held, first, at(10_000), Ok(Renewed::Ours), at(12_100));
+        assert_eq!(held.deadline(), at(29_698));
+        answer(&mut schedule, &held, second, at(12_000), Ok(Renewed::Ours), at(29_698));
+        assert_eq!(held.state_at(at(29_698)), State::Lost);
+        assert_eq!(held.deadline(), at(29_698));
+    }
+
+    #[test]
+    fn g2_one_error_does_not_end_the_renewals() {
+        let held = lease(None, true, false);
+        let mut schedule = schedule(&held, false);
+        let round = one_renewal(&mut schedule, at(10_000));
+        answer(&mut schedule, &held, round, at(10_000), Err(Error::unavailable("x")), at(10_010));
+        assert_eq!(schedule.arm(), at(10_260));
+        let round = one_renewal(&mut schedule, at(10_260));
+        answer(&mut schedule, &held, round, at(10_260), Ok(Renewed::Ours), at(10_261));
+        assert_eq!(held.deadline(), at(10_260 + 29_698));
+    }
+
+    #[test]
+    fn g2_each_result_of_a_batch_is_judged_alone() {
+        let (kept, gone, failed) =
+            (lease(None, true, false), lease(None, true, false), lease(None, true, false));
+        let mut schedule = Schedule::default();
+        for held in [&kept, &gone, &failed] {
+            schedule.add(held, false, at(0), ms(0));
+        }
+        let work = schedule.collect(at(10_000), REQUEST_TIMEOUT);
+        let (mut rounds, mut results) = (Vec::new(), Vec::new());
+        for (renewal, round) in work.renew {
+            let owner = renewal.place.owner;
+            rounds.push((owner, round));
+            results.push(if owner == kept.place.owner {
+                Ok(Renewed::Ours)
+            } else if owner == gone.place.owner {
+                Ok(Renewed::NotOurs)
+            } else {
+                Err(Error::unavailable("a slow shard"))
+            });
+        }
+        schedule.judge(Answers { sent: at(10_000), rounds, results: Ok(results) }, at(10_001));
+        assert_eq!(kept.deadline(), at(39_698));
+        assert_eq!(gone.state_at(at(10_001)), State::Lost);
+        assert_eq!((failed.state_at(at(10_001)), failed.deadline()), (State::Held, at(29_698)));
+        let work = schedule.collect(at(10_001), REQUEST_TIMEOUT);
+        assert_eq!(work.ended.len(), 1, "the lost lease is cleaned up at once");
+    }
+
+    #[test]
+    fn g2_a_fixed_lease_is_never_renewed_and_ends_at_its_ttl() {
+        let held = lease(None, false, false);
+        let mut schedule = schedule(&held, false);
+        assert_eq!(schedule.arm(), at(29_698));
+        assert_eq!(schedule.collect(at(29_698), REQUEST_TIMEOUT).ended.len(), 1);
+    }
+
+    #[test]
+    fn g2_a_handed_off_lease_is_raised_to_its_full_ttl_soon_but_not_at_once() {
+        for renews in [true, false] {
+            let held = lease(None, renews, true);
+            let mut schedule = schedule(&held, true);
+            assert_eq!(schedule.arm(), at(500));
+            let round = one_renewal(&mut schedule, at(500));
+            answer(&mut schedule, &held, round, at(500), Ok(Renewed::Ours), at(501));
+            assert_eq!(held.deadline(), at(500 + 29_698));
+            // A fixed lease gets just this one.
+            assert_eq!(schedule.arm(), if renews { at(10_500) } else { at(30_198) });
+        }
+    }
+
+    #[test]
+    fn g2_max_hold_caps_every_deadline() {
+        let held = lease(Some(ms(45_000)), true, false);
+        let mut schedule = schedule(&held, false);
+        for sent in [10_000, 20_000] {
+            let round = one_renewal(&mut schedule, at(sent));
+            answer(&mut schedule, &held, round, at(sent), Ok(Renewed::Ours), at(sent));
+        }
+        assert_eq!(held.deadline(), at(45_000));
+        assert_eq!(schedule.arm(), at(45_000), "there is nothing more to renew");
+        assert_eq!(schedule.collect(at(45_000), REQUEST_TIMEOUT).ended.len(), 1);
+    }
+
+    #[test]
+    fn g7_a_released_lease_is_neither_renewed_nor_cleaned_up() {
+        let held = lease(None, true, false);
+        let mut schedule = schedule(&held, false);
+        let round = one_renewal(&mut schedule, at(10_000));
+        schedule.remove(held.place.owner);
+        answer(&mut schedule, &held, round, at(10_000), Ok(Renewed::NotOurs), at(10_001));
+        assert_eq!(held.state_at(at(10_001)), State::Held, "a late answer says nothing of it");
+        let work = schedule.collect(at(99_000), REQUEST_TIMEOUT);
+        assert!(work.renew.is_empty() && work.ended.is_empty());
+    }
+
+    #[test]
+    fn the_alarm_moves_only_when_something_is_due_earlier() {
+        let mut schedule = Schedule::default();
+        schedule.arm();
+        assert!(schedule.add(&lease(None, true, false), false, at(0), ms(0)));
+        schedule.arm();
+        assert!(!schedule.add(&lease(None, true, false), false, at(1), ms(0)));
     }
 }

@@ -1,0 +1,49 @@
+//! G8: a repeated acquire or release has the effect of one.
+
+use std::time::Instant;
+
+use crate::site::{Site, lock, ms, on_each_backend};
+
+on_each_backend!(
+    g8_a_release_may_be_repeated,
+    g8_10000_holds_about_as_long_as_the_renewal_period_report_no_false_loss,
+);
+
+async fn g8_a_release_may_be_repeated(site: Site) {
+    let client = site.client().await;
+    let lease = lock(&client, "a", ms(30_000)).acquire().await.unwrap();
+    lease.release().await.unwrap();
+    let next = lock(&client, "a", ms(30_000))
+        .try_acquire()
+        .await
+        .unwrap()
+        .unwrap();
+    lease.release().await.unwrap();
+    drop(lease);
+    assert!(next.is_held());
+    assert_eq!(client.inspect("a").await.unwrap().owner, Some(next.owner()));
+}
+
+/// The renewal and the release are sent at about the same moment, again and again.
+async fn g8_10000_holds_about_as_long_as_the_renewal_period_report_no_false_loss(site: Site) {
+    let client = site.client().await;
+    let start = Instant::now();
+    let mut tasks = Vec::new();
+    for worker in 0..100 {
+        let lock = lock(&client, &format!("name {worker}"), ms(300));
+        tasks.push(tokio::spawn(async move {
+            for round in 0..100_u64 {
+                let lease = lock.acquire().await.unwrap();
+                // Renewals are due after 90 to 100 ms.
+                tokio::time::sleep(ms(85 + (worker + round) % 20)).await;
+                lease
+                    .release()
+                    .await
+                    .unwrap_or_else(|e| panic!("{e} after {:?}", start.elapsed()));
+            }
+        }));
+    }
+    for task in tasks {
+        task.await.unwrap();
+    }
+}

@@ -1,0 +1,19 @@
+//! The contract, guarantee by guarantee, against every backend with real servers.
+//!
+//! A test takes a [`Site`] and makes as many clients on it as it likes; `on_each_backend!` runs
+//! it once on `memory:` and once on a Redis server of its own.
+
+#[path = "../support/redis_server.rs"]
+mod redis_server;
+mod site;
+
+mod g01_exclusion;
+mod g02_deadline;
+mod g03_fencing;
+mod g04_liveness;
+mod g05_order;
+mod g06_ownership;
+mod g07_no_leftovers;
+mod g08_retries;
+mod g10_validation;
+mod redis_faults;

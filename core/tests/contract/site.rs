@@ -1,0 +1,101 @@
+//! Where a contract test runs.
+
+use std::future::Future;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use fencelock::{Client, Lease, Lock, LockOptions};
+
+use crate::redis_server::RedisServer;
+
+/// One backend, empty at the start.
+pub(crate) struct Site {
+    pub(crate) url: String,
+    /// The server, where the backend has one.
+    pub(crate) redis: Option<RedisServer>,
+}
+
+impl Site {
+    pub(crate) fn memory() -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        Site {
+            url: format!("memory:site-{count}"),
+            redis: None,
+        }
+    }
+
+    pub(crate) fn redis() -> Self {
+        let server = RedisServer::start();
+        Site {
+            url: server.url(),
+            redis: Some(server),
+        }
+    }
+
+    pub(crate) async fn client(&self) -> Client {
+        Client::connect(&self.url).await.expect("the backend is up")
+    }
+
+    /// A lock of a client of its own.
+    pub(crate) async fn lock(&self, name: &str, ttl: Duration) -> Lock {
+        lock(&self.client().await, name, ttl)
+    }
+}
+
+pub(crate) fn lock(client: &Client, name: &str, ttl: Duration) -> Lock {
+    client
+        .lock_with(name, LockOptions::new().ttl(ttl))
+        .expect("valid options")
+}
+
+pub(crate) const fn ms(n: u64) -> Duration {
+    Duration::from_millis(n)
+}
+
+/// Long enough for anything but a hang on a busy machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Waits for the future, and fails with `what` if it does not come.
+pub(crate) async fn soon<F: Future>(what: &str, future: F) -> F::Output {
+    tokio::time::timeout(PATIENCE, future)
+        .await
+        .unwrap_or_else(|_| panic!("never came: {what}"))
+}
+
+/// Waits until the condition holds.
+pub(crate) async fn until<F: Future<Output = bool>>(what: &str, mut condition: impl FnMut() -> F) {
+    let start = Instant::now();
+    while !condition().await {
+        assert!(start.elapsed() < PATIENCE, "never came: {what}");
+        tokio::time::sleep(ms(2)).await;
+    }
+}
+
+/// Starts to wait for the lock and returns when the backend has the contender in its queue.
+pub(crate) async fn queue_up(client: &Client, lock: &Lock) -> tokio::task::JoinHandle<Lease> {
+    let queued = |info: fencelock::LockInfo| info.queue.len();
+    let before = queued(client.inspect(lock.name()).await.unwrap());
+    let waiting = lock.clone();
+    let task = tokio::spawn(async move { waiting.acquire().await.expect("a grant") });
+    until("a place in the queue", || async {
+        queued(client.inspect(lock.name()).await.unwrap()) > before
+    })
+    .await;
+    task
+}
+
+/// Runs each test on each backend.
+macro_rules! on_each_backend {
+    ($($test:ident),* $(,)?) => {
+        mod memory {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $test() { super::$test(crate::site::Site::memory()).await })*
+        }
+        mod redis {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $test() { super::$test(crate::site::Site::redis()).await })*
+        }
+    };
+}
+pub(crate) use on_each_backend;
