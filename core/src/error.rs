@@ -92,12 +92,13 @@ pub struct Error {
     message: String,
     #[source]
     source: Option<Source>,
+    lasting: bool,
 }
 
 impl Error {
     /// An error of `kind` with a message of one line.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Error { kind, message: message.into(), source: None }
+        Error { kind, message: message.into(), source: None, lasting: false }
     }
 
     /// The same error with its cause attached.
@@ -118,9 +119,16 @@ impl Error {
         self
     }
 
+    /// The same error, marked as one that trying again a moment later does not help.
+    #[cfg(feature = "redis")]
+    pub(crate) fn lasting(mut self) -> Self {
+        self.lasting = true;
+        self
+    }
+
     /// Whether the same request may succeed a moment later.
     pub(crate) fn is_passing(&self) -> bool {
-        self.kind == ErrorKind::Unavailable
+        self.kind == ErrorKind::Unavailable && !self.lasting
     }
 
     pub(crate) fn invalid(message: impl Into<String>) -> Self {

@@ -1,0 +1,358 @@
+//! Connecting: URLs, credentials, rights, and servers that are not what they should be.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+
+use super::*;
+use crate::ErrorKind;
+use crate::backend::{Renewal, Renewed, Verdict};
+
+/// The smallest rights with which everything works. Keep this and the README the same.
+const RIGHTS: &[&str] = &[
+    "resetchannels",
+    "~fencelock:*",
+    "&fencelock:*",
+    "-@all",
+    "+eval",
+    "+evalsha",
+    "+get",
+    "+set",
+    "+del",
+    "+exists",
+    "+pttl",
+    "+pexpire",
+    "+time",
+    "+zadd",
+    "+zrem",
+    "+zrank",
+    "+zscore",
+    "+zrange",
+    "+zrevrange",
+    "+zpopmin",
+    "+publish",
+    "+subscribe",
+    "+scan",
+];
+
+fn add_user(server: &RedisServer, name: &str, rights: &[&str]) -> String {
+    let () = redis::cmd("ACL")
+        .arg(&["SETUSER", name, "reset", "on", ">p@ss/w:rd%"])
+        .arg(rights)
+        .query(&mut raw(server.port()))
+        .unwrap();
+    format!(
+        "redis://{name}:p%40ss%2Fw%3Ard%25@127.0.0.1:{}/",
+        server.port()
+    )
+}
+
+#[tokio::test]
+async fn the_smallest_rights_are_enough_for_everything() {
+    let server = RedisServer::start();
+    let (redis, wakeups) = connect(&add_user(&server, "locker", RIGHTS)).await;
+    let mut scene = Scene {
+        raw: raw(server.port()),
+        server,
+        redis,
+        wakeups,
+    };
+    let (holder, token) = scene.hold(TTL).await;
+    let [first, second] = [place("n", TTL), place("n", TTL)];
+    let mailbox = scene.wakeups.await_grant(first.owner);
+    queued(scene.intro(&first).await);
+    queued(scene.intro(&first).await);
+    until("the subscription", || async {
+        matches!(mailbox.next().await, crate::wakeups::Mail::Look)
+    })
+    .await;
+    queued(scene.again(&first).await);
+    queued(scene.intro(&second).await);
+    assert_eq!(scene.attempt(&place("n", TTL)).await, Look::Busy);
+    let () = scene.command(&["SCRIPT", "FLUSH"]);
+    let lease = Renewal {
+        place: holder.clone(),
+        token,
+    };
+    let () = scene.command(&["DEL", &keys("n").record]);
+    for _ in 0..2 {
+        let renewed = scene
+            .redis
+            .renew(vec![lease.clone()])
+            .await
+            .unwrap()
+            .remove(0)
+            .unwrap();
+        assert_eq!(renewed, Renewed::Ours);
+    }
+    assert_eq!(
+        scene.redis.inspect(&holder.name).await.unwrap().queue.len(),
+        2
+    );
+    assert_eq!(scene.redis.list().await.unwrap().len(), 1);
+    let verdict = scene
+        .redis
+        .release(&holder, Some(token), true)
+        .await
+        .unwrap();
+    assert_eq!(verdict, Verdict::Released);
+    granted(scene.again(&first).await);
+    assert!(scene.redis.force_release(&holder.name).await.unwrap());
+    scene.expire_lock();
+    granted(scene.intro(&second).await);
+}
+
+#[tokio::test]
+async fn g10_a_missing_right_shows_when_the_client_connects() {
+    let server = RedisServer::start();
+    let needed_for_locks = RIGHTS
+        .iter()
+        .filter(|right| !["+subscribe", "+scan"].contains(right));
+    for missing in needed_for_locks.filter(|right| right.starts_with(['+', '~', '&'])) {
+        // `+evalsha` is asked for only when a script is known, at the first lock.
+        if *missing == "+evalsha" {
+            continue;
+        }
+        let rights: Vec<_> = RIGHTS
+            .iter()
+            .filter(|right| *right != missing)
+            .copied()
+            .collect();
+        let error = connect_error(&add_user(&server, "weak", &rights)).await;
+        assert_eq!(
+            error.kind(),
+            ErrorKind::AuthFailed,
+            "without {missing}: {error}"
+        );
+        let text = error.to_string().to_lowercase();
+        if let Some(command) = missing.strip_prefix('+') {
+            assert!(text.contains(command), "without {missing}: {error}");
+        }
+        assert!(!text.contains("p@ss"), "{error}");
+    }
+    let rights: Vec<_> = RIGHTS
+        .iter()
+        .filter(|right| **right != "+evalsha")
+        .copied()
+        .collect();
+    let (redis, _) = connect(&add_user(&server, "weak", &rights)).await;
+    let error = redis
+        .contend(&place("n", TTL), Mode::Intro)
+        .await
+        .unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::AuthFailed);
+}
+
+#[tokio::test]
+async fn g10_without_the_right_to_subscribe_locks_still_work() {
+    let server = RedisServer::start();
+    let rights: Vec<_> = RIGHTS
+        .iter()
+        .filter(|right| **right != "+subscribe")
+        .copied()
+        .collect();
+    let (redis, wakeups) = connect(&add_user(&server, "deaf", &rights)).await;
+    let scene = Scene {
+        raw: raw(server.port()),
+        server,
+        redis,
+        wakeups,
+    };
+    let (holder, token) = scene.hold(TTL).await;
+    let waiting = place("n", TTL);
+    queued(scene.intro(&waiting).await);
+    scene
+        .redis
+        .release(&holder, Some(token), false)
+        .await
+        .unwrap();
+    granted(scene.again(&waiting).await);
+}
+
+#[tokio::test]
+async fn g10_credentials_are_checked_at_once_and_never_shown() {
+    let server = RedisServer::start_with(&["--requirepass", "s3cret&%"]);
+    let port = server.port();
+    for url in [
+        format!("redis://127.0.0.1:{port}/"),
+        format!("redis://:wr0ng@127.0.0.1:{port}/"),
+        format!("redis://nobody:s3cret%26%25@127.0.0.1:{port}/"),
+        format!("{}?pass=wr0ng", server.unix_url()),
+    ] {
+        let error = connect_error(&url).await;
+        assert_eq!(error.kind(), ErrorKind::AuthFailed, "{url}: {error}");
+        for shown in [error.to_string(), format!("{error:?}")] {
+            assert!(
+                !shown.contains("wr0ng") && !shown.contains("s3cret"),
+                "{shown}"
+            );
+        }
+    }
+    for url in [
+        format!("redis://:s3cret%26%25@127.0.0.1:{port}/"),
+        format!("redis://default:s3cret%26%25@127.0.0.1:{port}/3"),
+        format!("{}?db=2&user=default&pass=s3cret%26%25", server.unix_url()),
+        format!("redis://:s3cret%26%25@localhost:{port}/?protocol=resp3"),
+    ] {
+        let (redis, _) = connect(&url).await;
+        granted(redis.contend(&place("n", TTL), Mode::Intro).await.unwrap());
+        queued(redis.contend(&place("n", TTL), Mode::Intro).await.unwrap());
+        assert_eq!(redis.list().await.unwrap().len(), 1);
+        redis.force_release(&Name::new("n").unwrap()).await.unwrap();
+        redis::cmd("FLUSHALL")
+            .exec(&mut {
+                let mut raw =
+                    redis::Client::open(format!("redis://:s3cret%26%25@127.0.0.1:{port}/"))
+                        .unwrap()
+                        .get_connection()
+                        .unwrap();
+                redis::cmd("PING").exec(&mut raw).unwrap();
+                raw
+            })
+            .unwrap();
+    }
+}
+
+#[tokio::test]
+async fn g10_urls_are_checked_before_any_io() {
+    for url in [
+        "redis:",
+        "redis://",
+        "redis:///",
+        "redis://user@localhost/",
+        "redis://:hunter2@localhost:99999/",
+        "redis://:hunter2@localhost/x",
+        "redis://:hunter2@localhost/-1",
+        "redis://:hunter2@localhost/?protocol=9",
+        "redis+unix:///tmp/x?db=y&pass=hunter2",
+    ] {
+        let error = connect_error(url).await;
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{url}: {error}");
+        assert!(error.to_string().contains("redis://["), "{error}");
+        assert!(
+            !format!("{error} {error:?}").contains("hunter2"),
+            "{error:?}"
+        );
+    }
+    let bad = Redis::connect(
+        &target("redis://localhost/"),
+        &settings("a{b"),
+        Arc::default(),
+    )
+    .await;
+    assert_eq!(bad.err().unwrap().kind(), ErrorKind::InvalidArgument);
+}
+
+#[tokio::test]
+async fn g10_a_server_that_is_not_there_is_unavailable_at_once() {
+    let server = RedisServer::start();
+    let (url, unix_url) = (server.url(), server.unix_url());
+    let error = connect_error(&format!("{url}99")).await;
+    assert_eq!(
+        error.kind(),
+        ErrorKind::InvalidArgument,
+        "no such database: {error}"
+    );
+    drop(server);
+    let start = Instant::now();
+    for url in [&url, &unix_url, "redis://name.invalid:6379/"] {
+        let error = connect_error(url).await;
+        assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    }
+    let error = connect_error(&url).await.to_string();
+    let address = url.trim_start_matches("redis://").trim_end_matches('/');
+    assert!(
+        error.contains(address) && error.contains("refused"),
+        "{error}"
+    );
+    assert!(start.elapsed() < ms(4_000), "{:?}", start.elapsed());
+}
+
+/// Answers everything with `reply`.
+fn impostor(reply: &'static str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("redis://{}/", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for socket in listener.incoming() {
+            let mut socket = socket.unwrap();
+            std::thread::spawn(move || {
+                let mut request = [0; 4096];
+                while socket.read(&mut request).is_ok_and(|n| n > 0) {
+                    if socket.write_all(reply.as_bytes()).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    url
+}
+
+#[tokio::test]
+async fn g10_what_is_not_redis_is_named_as_such() {
+    for reply in [
+        "HTTP/1.1 400 Bad Request\r\n\r\n",
+        "220 mail ESMTP\r\n",
+        "\u{0}\u{1}",
+    ] {
+        let error = connect_error(&impostor(reply)).await;
+        assert_eq!(error.kind(), ErrorKind::Unavailable, "{reply:?}: {error}");
+        assert!(
+            error.to_string().contains("Redis protocol"),
+            "{reply:?}: {error}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn g10_a_server_that_does_not_answer_is_given_up_after_the_connect_timeout() {
+    let options = ClientOptions::new()
+        .connect_timeout(ms(200))
+        .settled()
+        .unwrap();
+    let start = Instant::now();
+    let connected = Redis::connect(&target(&impostor("")), &options, Arc::default()).await;
+    let error = connected.err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert!(
+        (ms(200)..ms(2_000)).contains(&start.elapsed()),
+        "{:?}",
+        start.elapsed()
+    );
+}
+
+/// The handshake is CLIENT SETINFO twice, then INFO and EVAL: this answers all at once.
+#[tokio::test]
+async fn g10_servers_that_are_too_old_or_lack_commands_are_unsupported() {
+    for (reply, what) in [
+        (
+            "+OK\r\n+OK\r\n$21\r\nredis_version:4.0.14\n\r\n*0\r\n",
+            "version 4.0.14",
+        ),
+        (
+            "+OK\r\n+OK\r\n$20\r\nredis_mode:sentinel\n\r\n*0\r\n",
+            "Sentinel",
+        ),
+        (
+            "+OK\r\n+OK\r\n+x\r\n-ERR unknown command 'EVAL', with args\r\n",
+            "EVAL",
+        ),
+    ] {
+        let error = connect_error(&impostor(reply)).await;
+        assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+        assert!(error.to_string().contains(what), "{error}");
+    }
+    let (reply, kind) = (
+        "+OK\r\n+OK\r\n-DENIED protected mode\r\n",
+        ErrorKind::AuthFailed,
+    );
+    let reply = format!("{reply}-DENIED protected mode\r\n").leak();
+    assert_eq!(connect_error(&impostor(reply)).await.kind(), kind);
+}
+
+#[tokio::test]
+async fn g10_a_server_without_room_is_unavailable() {
+    let server = RedisServer::start_with(&["--maxclients", "1"]);
+    let _raw = raw(server.port());
+    let error = connect_error(&server.url()).await;
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+}
