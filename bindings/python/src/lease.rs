@@ -1,0 +1,99 @@
+//! A lease. Dropping the last reference releases it: what Python's cancellation leaves behind is a
+//! value that nobody wanted, and that is how it goes back.
+
+use std::sync::Arc;
+
+use fencelock::Ended;
+use fencelock_shared::{OpenClient, Runtime, panic};
+use pyo3::prelude::*;
+use tokio::time::timeout;
+
+use crate::call::{Call, Value};
+use crate::convert;
+use crate::errors::Failure;
+
+#[pyclass(frozen, module = "fencelock._native")]
+pub(crate) struct Lease {
+    lease: Arc<fencelock::Lease>,
+    client: Arc<OpenClient>,
+}
+
+impl Lease {
+    pub(crate) fn new(client: Arc<OpenClient>, lease: fencelock::Lease) -> Self {
+        Lease { lease: Arc::new(lease), client }
+    }
+}
+
+#[pymethods]
+impl Lease {
+    #[getter]
+    fn name(&self) -> &str {
+        self.lease.name()
+    }
+
+    #[getter]
+    fn owner(&self) -> String {
+        self.lease.owner()
+    }
+
+    #[getter]
+    fn token(&self) -> u64 {
+        self.lease.token().get()
+    }
+
+    #[getter]
+    fn held(&self) -> bool {
+        self.lease.is_held()
+    }
+
+    #[getter]
+    fn remaining(&self) -> f64 {
+        self.lease.remaining().as_secs_f64()
+    }
+
+    fn is_lost(&self) -> Result<bool, Failure> {
+        self.client.check_process()?;
+        Ok(self.lease.is_lost())
+    }
+
+    fn check(&self) -> Result<(), Failure> {
+        Ok(panic::catch(|| self.lease.check())?)
+    }
+
+    fn renew(&self) -> Result<Call, Failure> {
+        self.client.check_process()?;
+        let lease = self.lease.clone();
+        Ok(Call::new(async move { lease.renew().await.map(|()| Value::Nothing) }))
+    }
+
+    fn release(&self) -> Result<Call, Failure> {
+        self.client.check_process()?;
+        let lease = self.lease.clone();
+        Ok(Call::new(async move { lease.release().await.map(|()| Value::Nothing) }))
+    }
+
+    /// Releases without waiting. Touches nothing in a forked child.
+    fn abandon(&self) {
+        if self.client.check_process().is_ok()
+            && let Ok(runtime) = Runtime::current()
+        {
+            let lease = self.lease.clone();
+            drop(runtime.spawn(async move { drop(lease.release().await) }));
+        }
+    }
+
+    /// Waits for the end of the lease; true if it was lost, false if it was released or the time
+    /// is over.
+    fn wait_lost(&self, within: &Bound<'_, PyAny>) -> Result<Call, Failure> {
+        self.client.check_process()?;
+        let within = convert::maybe_seconds(within, "timeout", convert::TIMEOUT)?;
+        let lease = self.lease.clone();
+        Ok(Call::new(async move {
+            let ended = match within {
+                Some(within) => timeout(within, lease.ended()).await.ok(),
+                None => Some(lease.ended().await),
+            };
+            Ok(Value::Flag(ended == Some(Ended::Lost)))
+        }))
+    }
+}

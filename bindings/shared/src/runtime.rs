@@ -1,0 +1,158 @@
+//! One small tokio runtime per process, in a slot that belongs to one process id.
+//!
+//! A plain `static` runtime does not survive `fork`: the child inherits the memory of a runtime
+//! whose threads exist only in the parent, and every call in the child then waits for ever. Nor
+//! does it survive the end of the process: work in flight meets an interpreter that is going away.
+//! So the slot remembers the process that filled it. A forked child finds it foreign, leaves it
+//! alone (it neither drops it nor joins its threads) and fills it anew; and [`close_all`] ends all
+//! work and refuses more.
+//!
+//! The runtime itself is never shut down: a thread that still waits inside would panic, and idle
+//! threads end with the process.
+
+use std::future::Future;
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use fencelock::{Error, ErrorKind, Result};
+use tokio::runtime::Builder;
+
+use crate::clients::Clients;
+use crate::log::Log;
+
+/// How long [`close_all`] takes at most, whatever the servers do.
+pub const CLOSING: Duration = Duration::from_millis(500);
+
+/// One thread moves bytes between sockets and waiters; the waiters are threads of the host. A
+/// second worker made uncontended round trips slower (README of the bindings has the figures).
+const WORKERS: usize = 1;
+
+static SLOT: AtomicPtr<Runtime> = AtomicPtr::new(ptr::null_mut());
+
+/// The process in which [`close_all`] was called; 0 is no process of ours.
+static CLOSED_IN: AtomicU32 = AtomicU32::new(0);
+
+/// The runtime of this process.
+pub struct Runtime {
+    pid: u32,
+    tokio: tokio::runtime::Runtime,
+    calls: AtomicUsize,
+    pub(crate) clients: Clients,
+    pub(crate) log: Log,
+}
+
+impl Runtime {
+    /// The runtime of this process, started if there is none yet.
+    ///
+    /// # Errors
+    ///
+    /// `Closed` after [`close_all`]; `Internal` when no thread can be started.
+    pub fn current() -> Result<&'static Runtime> {
+        check_open()?;
+        let seen = SLOT.load(Ordering::Acquire);
+        if let Some(runtime) = of_this_process(seen) {
+            return Ok(runtime);
+        }
+        let new = Box::into_raw(Box::new(Runtime::start()?));
+        match SLOT.compare_exchange(seen, new, Ordering::AcqRel, Ordering::Acquire) {
+            // SAFETY: `new` came from a box and is never freed from here on.
+            Ok(_) => Ok(unsafe { &*new }),
+            Err(_) => {
+                // SAFETY: another thread of this process was faster; nobody else has seen `new`.
+                drop(unsafe { Box::from_raw(new) });
+                Runtime::current()
+            }
+        }
+    }
+
+    /// The runtime of this process, if one was started.
+    pub fn existing() -> Option<&'static Runtime> {
+        of_this_process(SLOT.load(Ordering::Acquire))
+    }
+
+    fn start() -> Result<Runtime> {
+        let tokio = Builder::new_multi_thread()
+            .worker_threads(WORKERS)
+            .thread_name("fencelock")
+            .enable_all()
+            .build()
+            .map_err(|e| {
+                Error::new(ErrorKind::Internal, "no thread could be started").with_source(e)
+            })?;
+        Ok(Runtime {
+            pid: std::process::id(),
+            tokio,
+            calls: AtomicUsize::new(0),
+            clients: Clients::default(),
+            log: Log::default(),
+        })
+    }
+
+    /// Runs work to its end on the calling thread.
+    pub fn block_on<F: Future>(&self, work: F) -> F::Output {
+        self.tokio.block_on(work)
+    }
+
+    /// Runs work on the runtime's own thread.
+    pub fn spawn<F>(&self, work: F) -> tokio::task::JoinHandle<()>
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        self.tokio.spawn(work)
+    }
+
+    /// Counts a blocking call for as long as the guard lives; [`close_all`] waits for those, so
+    /// that their threads are back in the host's own code before the host goes away.
+    pub fn enter(&self) -> Call<'_> {
+        self.calls.fetch_add(1, Ordering::AcqRel);
+        Call(self)
+    }
+}
+
+/// A blocking call under way; see [`Runtime::enter`].
+pub struct Call<'a>(&'a Runtime);
+
+impl Drop for Call<'_> {
+    fn drop(&mut self) {
+        self.0.calls.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+fn of_this_process(slot: *mut Runtime) -> Option<&'static Runtime> {
+    // SAFETY: what is in the slot came from a box that is never freed, in this process or in the
+    // one that this was forked from. `pid` is never written again.
+    let runtime = unsafe { slot.as_ref() }?;
+    (runtime.pid == std::process::id()).then_some(runtime)
+}
+
+/// An error after [`close_all`].
+pub fn check_open() -> Result<()> {
+    if CLOSED_IN.load(Ordering::Acquire) == std::process::id() {
+        return Err(Error::new(ErrorKind::Closed, "the process is ending; no new work is taken"));
+    }
+    Ok(())
+}
+
+/// Closes all clients of this process, which releases their leases and ends their waits, writes
+/// out the log, and refuses new work. Returns within [`CLOSING`]. For the exit of the process.
+pub fn close_all() {
+    let end = Instant::now() + CLOSING;
+    CLOSED_IN.store(std::process::id(), Ordering::Release);
+    let Some(runtime) = Runtime::existing() else { return };
+    runtime.block_on(runtime.clients.close_all(CLOSING));
+    // Threads that we cannot wake (a connect to a server that is silent) are not waited for long.
+    while runtime.calls.load(Ordering::Acquire) > 0 && Instant::now() < end {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    runtime.log.close(end.saturating_duration_since(Instant::now()));
+}
+
+/// Takes work again after [`close_all`]: for hosts that start anew in the same process.
+pub fn reopen() {
+    if CLOSED_IN.swap(0, Ordering::AcqRel) == std::process::id()
+        && let Some(runtime) = Runtime::existing()
+    {
+        runtime.log.reopen();
+    }
+}
