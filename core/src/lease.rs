@@ -33,7 +33,10 @@ pub struct Lease {
 
 impl Lease {
     pub(crate) fn new(held: Arc<Held>, core: Arc<Core>) -> Self {
-        Lease { held, core: CoreRef::new(core) }
+        Lease {
+            held,
+            core: CoreRef::new(core),
+        }
     }
 
     /// The fencing token: strictly greater than every earlier token of this name.
@@ -54,17 +57,21 @@ impl Lease {
     /// Whether the lock is ours now. Computed from the clock: exact also first thing after the
     /// process was stopped. False in a forked child.
     pub fn is_held(&self) -> bool {
-        self.held.is_held() && !self.core.is_forked()
+        !self.core.is_forked() && self.held.is_held()
     }
 
     /// Whether the lease was lost. False after a release that succeeded.
     pub fn is_lost(&self) -> bool {
-        self.held.is_lost() && !self.core.is_forked()
+        !self.core.is_forked() && self.held.is_lost()
     }
 
     /// For how long the lock is certainly ours without another renewal; zero when it is not held.
     pub fn remaining(&self) -> Duration {
-        if self.is_held() { Instant::now().until(self.held.deadline()) } else { Duration::ZERO }
+        if self.is_held() {
+            Instant::now().until(self.held.deadline())
+        } else {
+            Duration::ZERO
+        }
     }
 
     pub(crate) fn check_process(&self) -> Result<()> {
@@ -100,15 +107,15 @@ impl Lease {
 
     /// Returns when the lease ends, either way. Cancel-safe.
     pub async fn ended(&self) -> Ended {
-        loop {
-            let changed = self.held.changed.notified();
-            tokio::pin!(changed);
-            changed.as_mut().enable();
-            match self.held.state() {
-                State::Lost => return Ended::Lost,
-                State::Releasing | State::Released => return Ended::Released,
-                State::Held => changed.await,
-            }
+        self.held.ended().await
+    }
+
+    /// What only watches this lease and does not keep it: when the lease is dropped meanwhile, a
+    /// watcher sees that as a release.
+    pub fn watch(&self) -> Watch {
+        Watch {
+            held: self.held.clone(),
+            pid: std::process::id(),
         }
     }
 
@@ -163,7 +170,11 @@ impl Lease {
             State::Released => return Ok(()),
             State::Lost => return Err(self.lost_error()),
         }
-        let mut release = Release { core: &self.core, held: &self.held, request: None };
+        let mut release = Release {
+            core: &self.core,
+            held: &self.held,
+            request: None,
+        };
         let until = Instant::now().plus(self.core.settings.request_timeout);
         match release.until(until).await {
             Ok(verdict) => {
@@ -221,10 +232,41 @@ pub enum Ended {
     Released,
 }
 
+/// Watches a [`Lease`] without keeping it; see [`Lease::watch`].
+#[derive(Clone)]
+pub struct Watch {
+    held: Arc<Held>,
+    pid: u32,
+}
+
+impl Watch {
+    /// As [`Lease::is_lost`].
+    pub fn is_lost(&self) -> bool {
+        self.pid == std::process::id() && self.held.is_lost()
+    }
+
+    /// As [`Lease::ended`]. Cancel-safe.
+    pub async fn ended(&self) -> Ended {
+        self.held.ended().await
+    }
+}
+
+impl fmt::Debug for Watch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Watch")
+            .field("name", &self.held.place.name)
+            .finish_non_exhaustive()
+    }
+}
+
 /// Releases the lease unless it has ended or its release has begun.
 pub(crate) fn release_in_background(core: &Arc<Core>, held: &Arc<Held>) {
     if begin_release(core, held) == State::Held {
-        drop(Release { core, held, request: None });
+        drop(Release {
+            core,
+            held,
+            request: None,
+        });
     }
 }
 
@@ -285,7 +327,8 @@ impl Drop for Release<'_> {
                 Some(verdict) => Some(verdict),
                 None => {
                     let until = held.deadline();
-                    core.release_until(&held.place, Some(held.token), held.unanswered, until).await
+                    core.release_until(&held.place, Some(held.token), held.unanswered, until)
+                        .await
                 }
             };
             match verdict {
@@ -355,7 +398,10 @@ impl Held {
     }
 
     pub(crate) fn renewal(&self) -> Renewal {
-        Renewal { place: self.place.clone(), token: self.token }
+        Renewal {
+            place: self.place.clone(),
+            token: self.token,
+        }
     }
 
     /// A renewal sent at `sent` was answered: ours. Of no effect on a lease that has ended.
@@ -363,7 +409,8 @@ impl Held {
         let deadline = deadline(sent, self.place.ttl).min(self.limit);
         // Past its deadline a lease is lost for good, even if the backend still says ours.
         if self.state_at(now) == State::Held {
-            self.deadline.fetch_max(deadline.as_nanos(), Ordering::AcqRel);
+            self.deadline
+                .fetch_max(deadline.as_nanos(), Ordering::AcqRel);
         }
     }
 
@@ -386,6 +433,19 @@ impl Held {
             1 => State::Lost,
             2 => State::Releasing,
             _ => State::Released,
+        }
+    }
+
+    async fn ended(&self) -> Ended {
+        loop {
+            let changed = self.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            match self.state() {
+                State::Lost => return Ended::Lost,
+                State::Releasing | State::Released => return Ended::Released,
+                State::Held => changed.await,
+            }
         }
     }
 
@@ -418,7 +478,11 @@ impl Held {
     }
 
     fn released(&self, verdict: Verdict) {
-        let end = if verdict == Verdict::Released { State::Released } else { State::Lost };
+        let end = if verdict == Verdict::Released {
+            State::Released
+        } else {
+            State::Lost
+        };
         if self.change(State::Releasing, end) {
             self.changed.notify_waiters();
         }

@@ -3,6 +3,9 @@
 //! A test takes a [`Site`] and makes as many clients on it as it likes; `on_each_backend!` runs
 //! it once on `memory:` and once on a Redis server of its own.
 
+// A test that cannot go on has failed; the lint's own exception covers only #[test] functions.
+#![allow(clippy::unwrap_used)]
+
 #[path = "../support/redis_server.rs"]
 mod redis_server;
 mod site;

@@ -11,8 +11,8 @@ use crate::redis_server::RedisServer;
 /// One backend, empty at the start.
 pub(crate) struct Site {
     pub(crate) url: String,
-    /// The server, where the backend has one.
-    pub(crate) redis: Option<RedisServer>,
+    /// The server, where the backend has one; it ends with the site.
+    _server: Option<RedisServer>,
 }
 
 impl Site {
@@ -21,7 +21,7 @@ impl Site {
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         Site {
             url: format!("memory:site-{count}"),
-            redis: None,
+            _server: None,
         }
     }
 
@@ -29,7 +29,7 @@ impl Site {
         let server = RedisServer::start();
         Site {
             url: server.url(),
-            redis: Some(server),
+            _server: Some(server),
         }
     }
 
