@@ -33,11 +33,7 @@ pub(crate) async fn attempt(core: &Arc<Core>, spec: &Spec) -> Result<Option<Leas
 }
 
 /// Waits for the lock; `limit` none = for ever.
-pub(crate) async fn wait(
-    core: &Arc<Core>,
-    spec: &Spec,
-    limit: Option<Duration>,
-) -> Result<Lease> {
+pub(crate) async fn wait(core: &Arc<Core>, spec: &Spec, limit: Option<Duration>) -> Result<Lease> {
     let mut patience = Patience::new(core, limit);
     loop {
         if let End::Held(lease) =

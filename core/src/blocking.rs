@@ -43,7 +43,9 @@ impl Background {
             .thread_name("fencelock")
             .enable_all()
             .build()
-            .map_err(|e| Error::new(ErrorKind::Internal, "no thread could be started").with_source(e))?;
+            .map_err(|e| {
+                Error::new(ErrorKind::Internal, "no thread could be started").with_source(e)
+            })?;
         let handle = runtime.handle().clone();
         Ok(Arc::new(Background { runtime: Some(runtime), handle, pid: std::process::id() }))
     }
@@ -55,7 +57,9 @@ impl Background {
 
 impl Drop for Background {
     fn drop(&mut self) {
-        let Some(runtime) = self.runtime.take() else { return };
+        let Some(runtime) = self.runtime.take() else {
+            return;
+        };
         if self.pid == std::process::id() {
             runtime.shutdown_background();
         } else {

@@ -208,7 +208,9 @@ impl Core {
     async fn ask<T>(&self, request: impl FnOnce(&dyn Backend) -> Request<T>) -> Result<T> {
         self.check_usable()?;
         let limit = self.settings.request_timeout;
-        timeout(limit, request(&*self.backend)).await.unwrap_or_else(|_| Err(Error::no_answer(limit)))
+        timeout(limit, request(&*self.backend))
+            .await
+            .unwrap_or_else(|_| Err(Error::no_answer(limit)))
     }
 
     /// Releases or withdraws a place, again and again until the backend answers or `until`.

@@ -225,7 +225,10 @@ mod tests {
             Look::Queued(Queued { remaining: Some(left), floor: 1, first: true, foreign: false })
         };
         assert_eq!(contender.answered(at(0), first(ms(400)), at(1), ms(9)), Step::Wait(at(402)));
-        assert_eq!(contender.answered(at(0), first(ms(9_000)), at(1), ms(0)), Step::Wait(at(2_001)));
+        assert_eq!(
+            contender.answered(at(0), first(ms(9_000)), at(1), ms(0)),
+            Step::Wait(at(2_001))
+        );
     }
 
     #[test]
@@ -235,8 +238,7 @@ mod tests {
             Look::Queued(Queued { remaining: None, floor: 1, first: true, foreign: true });
         let waits: Vec<_> =
             (0..7).map(|_| contender.answered(at(0), foreign, at(0), ms(99))).collect();
-        let expected: Vec<_> =
-            [10, 20, 40, 80, 160, 200, 200].map(|n| Step::Wait(at(n))).to_vec();
+        let expected: Vec<_> = [10, 20, 40, 80, 160, 200, 200].map(|n| Step::Wait(at(n))).to_vec();
         assert_eq!(waits, expected);
     }
 

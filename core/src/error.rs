@@ -159,11 +159,8 @@ impl Error {
     }
 
     pub(crate) fn timeout(name: &Name, waited: Duration) -> Self {
-        Error::new(
-            ErrorKind::Timeout,
-            format!("not obtained within {} ms", waited.as_millis()),
-        )
-        .of_lock(name)
+        Error::new(ErrorKind::Timeout, format!("not obtained within {} ms", waited.as_millis()))
+            .of_lock(name)
     }
 
     pub(crate) fn no_answer(within: Duration) -> Self {

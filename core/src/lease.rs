@@ -33,10 +33,7 @@ pub struct Lease {
 
 impl Lease {
     pub(crate) fn new(held: Arc<Held>, core: Arc<Core>) -> Self {
-        Lease {
-            held,
-            core: CoreRef::new(core),
-        }
+        Lease { held, core: CoreRef::new(core) }
     }
 
     /// The fencing token: strictly greater than every earlier token of this name.
@@ -67,11 +64,7 @@ impl Lease {
 
     /// For how long the lock is certainly ours without another renewal; zero when it is not held.
     pub fn remaining(&self) -> Duration {
-        if self.is_held() {
-            Instant::now().until(self.held.deadline())
-        } else {
-            Duration::ZERO
-        }
+        if self.is_held() { Instant::now().until(self.held.deadline()) } else { Duration::ZERO }
     }
 
     pub(crate) fn check_process(&self) -> Result<()> {
@@ -113,10 +106,7 @@ impl Lease {
     /// What only watches this lease and does not keep it: when the lease is dropped meanwhile, a
     /// watcher sees that as a release.
     pub fn watch(&self) -> Watch {
-        Watch {
-            held: self.held.clone(),
-            pid: std::process::id(),
-        }
+        Watch { held: self.held.clone(), pid: std::process::id() }
     }
 
     /// Sets the lease to a full ttl from now; needed only with
@@ -170,11 +160,7 @@ impl Lease {
             State::Released => return Ok(()),
             State::Lost => return Err(self.lost_error()),
         }
-        let mut release = Release {
-            core: &self.core,
-            held: &self.held,
-            request: None,
-        };
+        let mut release = Release { core: &self.core, held: &self.held, request: None };
         let until = Instant::now().plus(self.core.settings.request_timeout);
         match release.until(until).await {
             Ok(verdict) => {
@@ -253,20 +239,14 @@ impl Watch {
 
 impl fmt::Debug for Watch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Watch")
-            .field("name", &self.held.place.name)
-            .finish_non_exhaustive()
+        f.debug_struct("Watch").field("name", &self.held.place.name).finish_non_exhaustive()
     }
 }
 
 /// Releases the lease unless it has ended or its release has begun.
 pub(crate) fn release_in_background(core: &Arc<Core>, held: &Arc<Held>) {
     if begin_release(core, held) == State::Held {
-        drop(Release {
-            core,
-            held,
-            request: None,
-        });
+        drop(Release { core, held, request: None });
     }
 }
 
@@ -327,8 +307,7 @@ impl Drop for Release<'_> {
                 Some(verdict) => Some(verdict),
                 None => {
                     let until = held.deadline();
-                    core.release_until(&held.place, Some(held.token), held.unanswered, until)
-                        .await
+                    core.release_until(&held.place, Some(held.token), held.unanswered, until).await
                 }
             };
             match verdict {
@@ -398,10 +377,7 @@ impl Held {
     }
 
     pub(crate) fn renewal(&self) -> Renewal {
-        Renewal {
-            place: self.place.clone(),
-            token: self.token,
-        }
+        Renewal { place: self.place.clone(), token: self.token }
     }
 
     /// A renewal sent at `sent` was answered: ours. Of no effect on a lease that has ended.
@@ -409,8 +385,7 @@ impl Held {
         let deadline = deadline(sent, self.place.ttl).min(self.limit);
         // Past its deadline a lease is lost for good, even if the backend still says ours.
         if self.state_at(now) == State::Held {
-            self.deadline
-                .fetch_max(deadline.as_nanos(), Ordering::AcqRel);
+            self.deadline.fetch_max(deadline.as_nanos(), Ordering::AcqRel);
         }
     }
 
@@ -478,11 +453,7 @@ impl Held {
     }
 
     fn released(&self, verdict: Verdict) {
-        let end = if verdict == Verdict::Released {
-            State::Released
-        } else {
-            State::Lost
-        };
+        let end = if verdict == Verdict::Released { State::Released } else { State::Lost };
         if self.change(State::Releasing, end) {
             self.changed.notify_waiters();
         }

@@ -22,7 +22,7 @@ mod watchdog;
 pub use client::Client;
 pub use error::{Error, ErrorKind, Result};
 pub use info::{LockInfo, LockState, WaiterInfo};
-pub use lease::{Ended, Lease};
+pub use lease::{Ended, Lease, Watch};
 pub use lock::Lock;
 pub use options::{ClientOptions, LockOptions};
 pub use token::Token;

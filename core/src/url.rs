@@ -79,9 +79,10 @@ mod tests {
 
     #[test]
     fn g10_own_options_are_taken_out_and_the_drivers_stay() {
-        let (target, options) =
-            Target::parse("redis://u:p@h:1/2?fl.prefix=a%3A&protocol=resp3&fl.request_timeout_ms=50")
-                .unwrap();
+        let (target, options) = Target::parse(
+            "redis://u:p@h:1/2?fl.prefix=a%3A&protocol=resp3&fl.request_timeout_ms=50",
+        )
+        .unwrap();
         assert_eq!(target.url, "redis://u:p@h:1/2?protocol=resp3");
         assert_eq!(target.scheme, "redis");
         assert_eq!(options.prefix.as_deref(), Some("a:"));

@@ -117,7 +117,8 @@ fn renew(backend: &dyn Backend, due: Vec<(Renewal, u64)>, limit: Duration) -> Ba
     Box::pin(async move {
         // Each lease goes on by itself when its own time for an answer is over; this limit only
         // ends the request.
-        let results = timeout(limit, request).await.unwrap_or_else(|_| Err(Error::no_answer(limit)));
+        let results =
+            timeout(limit, request).await.unwrap_or_else(|_| Err(Error::no_answer(limit)));
         Some(Answers { sent, rounds, results })
     })
 }
@@ -186,7 +187,8 @@ impl Schedule {
         } else {
             held.place.ttl / 3 - jitter
         };
-        let due = if renewals == Renewals::No || !held.can_extend() { deadline } else { now.plus(wait) };
+        let due =
+            if renewals == Renewals::No || !held.can_extend() { deadline } else { now.plus(wait) };
         let next = due.min(deadline);
         let owner = held.place.owner;
         self.order.insert((next, owner));
@@ -295,7 +297,10 @@ impl Schedule {
                     "renewal failed; it is tried again until the deadline"
                 );
                 // Sooner when little time is left, but never in a tight loop.
-                now.plus((held.place.ttl / 30).clamp(Duration::from_millis(5), Duration::from_millis(250)))
+                now.plus(
+                    (held.place.ttl / 30)
+                        .clamp(Duration::from_millis(5), Duration::from_millis(250)),
+                )
             }
         };
         let next = next.min(held.deadline());

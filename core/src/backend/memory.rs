@@ -54,7 +54,12 @@ impl Memory {
 fn shared_space(name: &str) -> Arc<Mutex<Space>> {
     static SPACES: OnceLock<Mutex<HashMap<String, Arc<Mutex<Space>>>>> = OnceLock::new();
     let spaces = SPACES.get_or_init(Mutex::default);
-    spaces.lock().unwrap_or_else(PoisonError::into_inner).entry(name.to_owned()).or_default().clone()
+    spaces
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .entry(name.to_owned())
+        .or_default()
+        .clone()
 }
 
 fn done<T: Send + 'static>(value: T) -> Request<T> {
@@ -216,7 +221,9 @@ impl Space {
     }
 
     fn force_release(&mut self, name: &Name, now: Instant) -> bool {
-        let Some(mut entry) = self.locks.remove(name) else { return false };
+        let Some(mut entry) = self.locks.remove(name) else {
+            return false;
+        };
         entry.expire(now);
         let former = entry.holder.take();
         if let Some(holder) = &former

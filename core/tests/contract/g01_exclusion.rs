@@ -22,11 +22,8 @@ async fn g1_an_unguarded_counter_loses_nothing(site: Site) {
     for _ in 0..CLIENTS {
         let client = site.client().await;
         for _ in 0..TASKS {
-            let (lock, counter, inside) = (
-                client.lock("counter").unwrap(),
-                counter.clone(),
-                inside.clone(),
-            );
+            let (lock, counter, inside) =
+                (client.lock("counter").unwrap(), counter.clone(), inside.clone());
             tasks.push(tokio::spawn(async move {
                 for _ in 0..ROUNDS {
                     let lease = lock.acquire().await.unwrap();
@@ -52,16 +49,10 @@ async fn g1_a_contender_that_slept_through_its_grant_never_holds_beside_another(
     let ttl = ms(1_000);
     let watcher = site.client().await;
     let first = lock(&watcher, "a", ttl).acquire().await.unwrap();
-    let (url, (frozen, is_frozen), (thaw, thawed)) = (
-        site.url.clone(),
-        std::sync::mpsc::channel::<()>(),
-        std::sync::mpsc::channel::<()>(),
-    );
+    let (url, (frozen, is_frozen), (thaw, thawed)) =
+        (site.url.clone(), std::sync::mpsc::channel::<()>(), std::sync::mpsc::channel::<()>());
     let sleeper = std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async move {
             let client = fencelock::Client::connect(&url).await.unwrap();
             let lock = lock(&client, "a", ttl);
@@ -77,21 +68,15 @@ async fn g1_a_contender_that_slept_through_its_grant_never_holds_beside_another(
     is_frozen.recv().unwrap();
     first.release().await.unwrap();
     // The sleeper has been granted for the claim window; when that has lapsed we get in.
-    let ours = soon(
-        "the lock after the sleeper",
-        lock(&watcher, "a", ttl).acquire(),
-    )
-    .await
-    .unwrap();
+    let ours =
+        soon("the lock after the sleeper", lock(&watcher, "a", ttl).acquire()).await.unwrap();
     thaw.send(()).unwrap();
     // While we hold it, the sleeper must not believe that it does.
     tokio::time::sleep(ms(300)).await;
     assert!(ours.is_held());
     assert!(!sleeper.is_finished(), "two hold at once");
     ours.release().await.unwrap();
-    let (token, _, lease) = tokio::task::spawn_blocking(|| sleeper.join().unwrap())
-        .await
-        .unwrap();
+    let (token, _, lease) = tokio::task::spawn_blocking(|| sleeper.join().unwrap()).await.unwrap();
     assert!(token > ours.token());
     drop(lease);
 }
@@ -101,12 +86,7 @@ async fn g1_two_tasks_on_one_lock_object_exclude_each_other(site: Site) {
     let shared = client.lock("a").unwrap();
     let lease = shared.acquire().await.unwrap();
     assert!(shared.try_acquire().await.unwrap().is_none());
-    let code = shared
-        .acquire_timeout(ms(30))
-        .await
-        .unwrap_err()
-        .kind()
-        .code();
+    let code = shared.acquire_timeout(ms(30)).await.unwrap_err().kind().code();
     assert_eq!(code, "TIMEOUT");
     // The failed attempts did not touch the first lease.
     assert!(lease.is_held());
@@ -126,10 +106,7 @@ async fn g1_names_that_differ_in_a_byte_do_not_exclude_each_other(site: Site) {
         leases.push(lease.unwrap_or_else(|| panic!("{name:?} is taken by another name")));
     }
     for (name, lease) in names.iter().zip(&leases) {
-        assert_eq!(
-            client.inspect(name).await.unwrap().owner,
-            Some(lease.owner())
-        );
+        assert_eq!(client.inspect(name).await.unwrap().owner, Some(lease.owner()));
     }
     for lease in leases {
         lease.release().await.unwrap();

@@ -32,31 +32,19 @@ async fn g2_a_lease_is_renewed_for_as_long_as_it_is_held(site: Site) {
 async fn g2_a_fixed_lease_ends_at_its_ttl_and_renew_sets_it_to_a_full_one(site: Site) {
     let ttl = ms(1_000);
     let client = site.client().await;
-    let fixed = client
-        .lock_with("a", LockOptions::new().ttl(ttl).renew(false))
-        .unwrap();
+    let fixed = client.lock_with("a", LockOptions::new().ttl(ttl).renew(false)).unwrap();
     let sent = Instant::now();
     let lease = fixed.acquire().await.unwrap();
     lease.renew().await.unwrap();
     let renewed = Instant::now();
     soon("lost", lease.lost()).await;
     let lost = Instant::now();
-    assert!(
-        lost - sent >= ms(988) && lost - renewed < ms(1_500),
-        "{:?}",
-        lost - renewed
-    );
+    assert!(lost - sent >= ms(988) && lost - renewed < ms(1_500), "{:?}", lost - renewed);
     assert!(!lease.is_held() && lease.is_lost());
     assert_eq!(lease.check().unwrap_err().kind().code(), "LOST");
     assert_eq!(lease.renew().await.unwrap_err().kind().code(), "LOST");
     assert_eq!(lease.release().await.unwrap_err().kind().code(), "LOST");
-    assert!(
-        soon("the next lease", fixed.acquire())
-            .await
-            .unwrap()
-            .token()
-            > lease.token()
-    );
+    assert!(soon("the next lease", fixed.acquire()).await.unwrap().token() > lease.token());
 }
 
 async fn g2_max_hold_ends_a_lease_and_frees_the_lock(site: Site) {
@@ -65,16 +53,9 @@ async fn g2_max_hold_ends_a_lease_and_frees_the_lock(site: Site) {
     // The ttl is long: only the clean-up after the loss can free the lock this soon.
     let start = Instant::now();
     let short = LockOptions::new().ttl(ms(300)).max_hold(ms(700));
-    let lease = client
-        .lock_with("a", short)
-        .unwrap()
-        .acquire()
-        .await
-        .unwrap();
+    let lease = client.lock_with("a", short).unwrap().acquire().await.unwrap();
     let waiting = client.lock_with("a", options).unwrap();
-    let next = soon("the lock after max_hold", waiting.acquire())
-        .await
-        .unwrap();
+    let next = soon("the lock after max_hold", waiting.acquire()).await.unwrap();
     assert!(start.elapsed() >= ms(690), "{:?}", start.elapsed());
     assert!(lease.is_lost());
     next.release().await.unwrap();
@@ -84,10 +65,7 @@ async fn g2_remaining_never_exceeds_the_ttl_less_its_margin(site: Site) {
     for (ttl, most) in [(ms(100), ms(97)), (ms(30_000), ms(29_698))] {
         let lease = site.lock("a", ttl).await.acquire().await.unwrap();
         let remaining = lease.remaining();
-        assert!(
-            remaining <= most && remaining > Duration::ZERO,
-            "{ttl:?}: {remaining:?}"
-        );
+        assert!(remaining <= most && remaining > Duration::ZERO, "{ttl:?}: {remaining:?}");
         lease.release().await.unwrap();
         assert_eq!(lease.remaining(), Duration::ZERO);
     }
@@ -106,25 +84,16 @@ async fn g2_lost_never_comes_for_a_released_lease(site: Site) {
 async fn g2_a_blocked_runtime_is_told_lost_first_thing_after(site: Site) {
     let url = site.url.clone();
     let holder = std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async move {
             let client = fencelock::Client::connect(&url).await.unwrap();
             let ttl = ms(400);
             let lease = lock(&client, "a", ttl).acquire().await.unwrap();
             assert!(lease.is_held());
             std::thread::sleep(ttl * 5 / 2);
-            (
-                lease.is_held(),
-                lease.is_lost(),
-                lease.check().unwrap_err().kind(),
-            )
+            (lease.is_held(), lease.is_lost(), lease.check().unwrap_err().kind())
         })
     });
-    let (held, lost, code) = tokio::task::spawn_blocking(|| holder.join().unwrap())
-        .await
-        .unwrap();
+    let (held, lost, code) = tokio::task::spawn_blocking(|| holder.join().unwrap()).await.unwrap();
     assert_eq!((held, lost, code.code()), (false, true, "LOST"));
 }

@@ -22,12 +22,7 @@ async fn g3_tokens_rise_over_release_expiry_hand_off_and_reconnect(site: Site) {
         tokens.push(handed_off.token());
         handed_off.release().await.unwrap();
         let fixed = LockOptions::new().ttl(ms(150)).renew(false);
-        let expiring = client
-            .lock_with("a", fixed)
-            .unwrap()
-            .acquire()
-            .await
-            .unwrap();
+        let expiring = client.lock_with("a", fixed).unwrap().acquire().await.unwrap();
         tokens.push(expiring.token());
         soon("its expiry", expiring.lost()).await;
         if round == 1 {
@@ -41,11 +36,7 @@ async fn g3_tokens_rise_over_a_forced_release(site: Site) {
     let client = site.client().await;
     let lease = lock(&client, "a", ms(30_000)).acquire().await.unwrap();
     assert!(client.force_release("a").await.unwrap());
-    let next = lock(&client, "a", ms(30_000))
-        .try_acquire()
-        .await
-        .unwrap()
-        .unwrap();
+    let next = lock(&client, "a", ms(30_000)).try_acquire().await.unwrap().unwrap();
     assert!(next.token() > lease.token());
     assert!(!client.force_release("never held").await.unwrap());
 }

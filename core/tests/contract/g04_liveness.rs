@@ -18,10 +18,7 @@ where
 {
     let url = url.to_owned();
     let thread = std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async move {
             let client = fencelock::Client::connect(&url).await.unwrap();
             work(client).await;
@@ -29,9 +26,7 @@ where
         // Its tasks are dropped here, so nothing more is sent or renewed.
         drop(runtime);
     });
-    tokio::task::spawn_blocking(|| thread.join().unwrap())
-        .await
-        .unwrap();
+    tokio::task::spawn_blocking(|| thread.join().unwrap()).await.unwrap();
 }
 
 async fn g4_a_crashed_holder_blocks_for_its_ttl_and_a_second_at_most(site: Site) {
@@ -39,24 +34,13 @@ async fn g4_a_crashed_holder_blocks_for_its_ttl_and_a_second_at_most(site: Site)
     let lock = site.lock("a", ms(30_000)).await;
     let start = Instant::now();
     crash_after(&site.url, move |client| async move {
-        let lease = crate::site::lock(&client, "a", ttl)
-            .acquire()
-            .await
-            .unwrap();
+        let lease = crate::site::lock(&client, "a", ttl).acquire().await.unwrap();
         std::mem::forget(lease);
     })
     .await;
-    soon("the lock after the crash", lock.acquire())
-        .await
-        .unwrap()
-        .release()
-        .await
-        .unwrap();
+    soon("the lock after the crash", lock.acquire()).await.unwrap().release().await.unwrap();
     let blocked = start.elapsed();
-    assert!(
-        blocked > ttl * 9 / 10 && blocked < ttl + ms(1_000),
-        "{blocked:?}"
-    );
+    assert!(blocked > ttl * 9 / 10 && blocked < ttl + ms(1_000), "{blocked:?}");
 }
 
 async fn g4_dead_contenders_are_passed_over(site: Site) {
@@ -74,17 +58,8 @@ async fn g4_dead_contenders_are_passed_over(site: Site) {
     tokio::time::sleep(ttl).await;
     let start = Instant::now();
     holder.release().await.unwrap();
-    soon("the lock behind five dead contenders", waiting)
-        .await
-        .unwrap()
-        .release()
-        .await
-        .unwrap();
-    assert!(
-        start.elapsed() < Duration::from_secs(2),
-        "{:?}",
-        start.elapsed()
-    );
+    soon("the lock behind five dead contenders", waiting).await.unwrap().release().await.unwrap();
+    assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
 }
 
 async fn g4_a_release_wakes_the_next_without_waiting_for_its_look(site: Site) {
@@ -95,12 +70,7 @@ async fn g4_a_release_wakes_the_next_without_waiting_for_its_look(site: Site) {
         let waiting = queue_up(&client, &lock(&client, "a", ms(30_000))).await;
         let start = Instant::now();
         holder.release().await.unwrap();
-        soon("the hand-off", waiting)
-            .await
-            .unwrap()
-            .release()
-            .await
-            .unwrap();
+        soon("the hand-off", waiting).await.unwrap().release().await.unwrap();
         delays.push(start.elapsed());
     }
     delays.sort();

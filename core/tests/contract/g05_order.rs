@@ -11,11 +11,7 @@ on_each_backend!(
 );
 
 async fn g5_contenders_are_served_in_order_across_clients(site: Site) {
-    let clients = [
-        site.client().await,
-        site.client().await,
-        site.client().await,
-    ];
+    let clients = [site.client().await, site.client().await, site.client().await];
     let holder = lock(&clients[0], "a", ms(30_000)).acquire().await.unwrap();
     let served = Arc::new(Mutex::new(Vec::new()));
     let mut tasks = Vec::new();
@@ -49,16 +45,8 @@ async fn g5_try_and_timeout_zero_never_overtake_a_live_contender(site: Site) {
     assert!(barging.try_acquire().await.unwrap().is_none());
     let zero = barging.acquire_timeout(ms(0)).await.unwrap_err();
     assert_eq!(zero.kind().code(), "TIMEOUT");
-    assert!(
-        client.inspect("a").await.unwrap().queue.is_empty(),
-        "neither of them queues"
-    );
-    soon("the hand-off", waiting)
-        .await
-        .unwrap()
-        .release()
-        .await
-        .unwrap();
+    assert!(client.inspect("a").await.unwrap().queue.is_empty(), "neither of them queues");
+    soon("the hand-off", waiting).await.unwrap().release().await.unwrap();
 }
 
 async fn g5_timeout_zero_takes_a_free_lock(site: Site) {

@@ -14,16 +14,9 @@ on_each_backend!(
 async fn g6_a_late_owner_does_not_disturb_the_next_one(site: Site) {
     let client = site.client().await;
     let fixed = LockOptions::new().ttl(ms(150)).renew(false);
-    let late = client
-        .lock_with("a", fixed)
-        .unwrap()
-        .acquire()
-        .await
-        .unwrap();
+    let late = client.lock_with("a", fixed).unwrap().acquire().await.unwrap();
     soon("its expiry", late.lost()).await;
-    let next = soon("the next lease", lock(&client, "a", ms(30_000)).acquire())
-        .await
-        .unwrap();
+    let next = soon("the next lease", lock(&client, "a", ms(30_000)).acquire()).await.unwrap();
     assert_eq!(late.renew().await.unwrap_err().kind().code(), "LOST");
     assert_eq!(late.release().await.unwrap_err().kind().code(), "LOST");
     drop(late);
@@ -37,11 +30,7 @@ async fn g6_a_forced_release_is_loud(site: Site) {
     let lease = lock(&holder, "a", ms(900)).acquire().await.unwrap();
     // The holder waits for lost; it may be told at once, and is at its next renewal at the latest.
     assert!(admin.force_release("a").await.unwrap());
-    let next = lock(&admin, "a", ms(30_000))
-        .try_acquire()
-        .await
-        .unwrap()
-        .unwrap();
+    let next = lock(&admin, "a", ms(30_000)).try_acquire().await.unwrap().unwrap();
     soon("lost", lease.lost()).await;
     assert_eq!(lease.release().await.unwrap_err().kind().code(), "LOST");
     assert_eq!(admin.inspect("a").await.unwrap().owner, Some(next.owner()));
@@ -51,15 +40,9 @@ async fn g6_a_forced_release_is_loud(site: Site) {
 async fn g6_inspect_shows_holder_and_queue(site: Site) {
     let client = site.client().await;
     let free = client.inspect("a").await.unwrap();
-    assert_eq!(
-        (free.state, free.owner, free.token),
-        (LockState::Free, None, None)
-    );
+    assert_eq!((free.state, free.owner, free.token), (LockState::Free, None, None));
     let holder = client
-        .lock_with(
-            "a",
-            LockOptions::new().ttl(ms(30_000)).metadata("the: holder"),
-        )
+        .lock_with("a", LockOptions::new().ttl(ms(30_000)).metadata("the: holder"))
         .unwrap()
         .acquire()
         .await
@@ -69,23 +52,14 @@ async fn g6_inspect_shows_holder_and_queue(site: Site) {
     tokio::time::sleep(ms(20)).await;
     let info = client.inspect("a").await.unwrap();
     assert_eq!((info.name.as_str(), info.state), ("a", LockState::Held));
-    assert_eq!(
-        (info.owner, info.token),
-        (Some(holder.owner()), Some(holder.token()))
-    );
+    assert_eq!((info.owner, info.token), (Some(holder.owner()), Some(holder.token())));
     assert_eq!(info.metadata.as_deref(), Some("the: holder"));
     assert!(info.held.unwrap() >= ms(20) && info.held.unwrap() < ms(20_000));
     let left = info.ttl_left.unwrap();
     assert!(left <= ms(30_000) && left > ms(10_000), "{left:?}");
     assert_eq!(info.queue.len(), 1);
     assert!(info.queue[0].waiting >= ms(20) && info.queue[0].waiting < ms(20_000));
-    assert!(
-        info.queue[0]
-            .metadata
-            .as_deref()
-            .unwrap()
-            .contains("lang=rust")
-    );
+    assert!(info.queue[0].metadata.as_deref().unwrap().contains("lang=rust"));
     holder.release().await.unwrap();
     let next = soon("the hand-off", task).await.unwrap();
     assert_eq!(info.queue[0].owner, next.owner());
@@ -99,25 +73,15 @@ async fn g6_list_shows_what_is_held(site: Site) {
     for name in names {
         leases.push(client.lock(name).unwrap().acquire().await.unwrap());
     }
-    let mut listed: Vec<_> = client
-        .list()
-        .await
-        .unwrap()
-        .into_iter()
-        .map(|info| (info.name, info.owner))
-        .collect();
+    let mut listed: Vec<_> =
+        client.list().await.unwrap().into_iter().map(|info| (info.name, info.owner)).collect();
     listed.sort();
-    let mut expected: Vec<_> = leases
-        .iter()
-        .map(|l| (l.name().to_owned(), Some(l.owner())))
-        .collect();
+    let mut expected: Vec<_> =
+        leases.iter().map(|l| (l.name().to_owned(), Some(l.owner()))).collect();
     expected.sort();
     assert_eq!(listed, expected);
     for lease in leases {
         lease.release().await.unwrap();
     }
-    until("an empty list", || async {
-        client.list().await.unwrap().is_empty()
-    })
-    .await;
+    until("an empty list", || async { client.list().await.unwrap().is_empty() }).await;
 }

@@ -45,31 +45,17 @@ async fn g7_300_acquires_cancelled_at_random_moments_leave_nothing(site: Site) {
         if round % 30 == 0 {
             // Some of the cancelled ones are being handed the lock just now.
             holder.release().await.unwrap();
-            holder = soon("the lock among cancelled contenders", contended.acquire())
-                .await
-                .unwrap();
+            holder =
+                soon("the lock among cancelled contenders", contended.acquire()).await.unwrap();
         }
     }
     assert!(obtained < 300, "nothing was cancelled");
     holder.release().await.unwrap();
-    until("nothing left of the contended name", || {
-        free_and_unqueued(&client, "contended")
-    })
-    .await;
-    until("nothing left of the free name", || {
-        free_and_unqueued(&client, "free")
-    })
-    .await;
+    until("nothing left of the contended name", || free_and_unqueued(&client, "contended")).await;
+    until("nothing left of the free name", || free_and_unqueued(&client, "free")).await;
     // Another client gets in at once.
     for name in ["contended", "free"] {
-        assert!(
-            site.lock(name, ms(30_000))
-                .await
-                .try_acquire()
-                .await
-                .unwrap()
-                .is_some()
-        );
+        assert!(site.lock(name, ms(30_000)).await.try_acquire().await.unwrap().is_some());
     }
 }
 
@@ -79,35 +65,21 @@ async fn g7_a_cancelled_contender_is_withdrawn_at_once(site: Site) {
     let cancelled = queue_up(&client, &lock(&client, "a", ms(30_000))).await;
     let behind = queue_up(&client, &lock(&client, "a", ms(30_000))).await;
     cancelled.abort();
-    until("the withdrawal", || async {
-        client.inspect("a").await.unwrap().queue.len() == 1
-    })
-    .await;
+    until("the withdrawal", || async { client.inspect("a").await.unwrap().queue.len() == 1 }).await;
     holder.release().await.unwrap();
-    soon("the hand-off", behind)
-        .await
-        .unwrap()
-        .release()
-        .await
-        .unwrap();
+    soon("the hand-off", behind).await.unwrap().release().await.unwrap();
 }
 
 async fn g7_a_timed_out_contender_is_withdrawn_when_the_error_comes(site: Site) {
     let client = site.client().await;
     let holder = lock(&client, "a", ms(30_000)).acquire().await.unwrap();
     let start = Instant::now();
-    let error = lock(&client, "a", ms(30_000))
-        .acquire_timeout(ms(100))
-        .await
-        .unwrap_err();
+    let error = lock(&client, "a", ms(30_000)).acquire_timeout(ms(100)).await.unwrap_err();
     let waited = start.elapsed();
     assert_eq!(error.kind().code(), "TIMEOUT");
     assert!(error.to_string().contains("\"a\""), "{error}");
     assert!(waited >= ms(100) && waited < ms(1_000), "{waited:?}");
-    until("an empty queue", || async {
-        client.inspect("a").await.unwrap().queue.is_empty()
-    })
-    .await;
+    until("an empty queue", || async { client.inspect("a").await.unwrap().queue.is_empty() }).await;
     holder.release().await.unwrap();
 }
 
@@ -137,18 +109,12 @@ async fn g7_closing_a_client_releases_its_leases_and_ends_its_waits(site: Site) 
     let elsewhere = lock(&other, "b", ms(30_000)).acquire().await.unwrap();
     let waiting = lock(&client, "b", ms(30_000));
     let waiting = tokio::spawn(async move { waiting.acquire().await });
-    until("the contender", || async {
-        !other.inspect("b").await.unwrap().queue.is_empty()
-    })
-    .await;
+    until("the contender", || async { !other.inspect("b").await.unwrap().queue.is_empty() }).await;
     let start = Instant::now();
     client.close().await;
     assert!(start.elapsed() < ms(1_000), "{:?}", start.elapsed());
     assert!(!held.is_held() && !held.is_lost());
-    let error = soon("the end of the wait", waiting)
-        .await
-        .unwrap()
-        .unwrap_err();
+    let error = soon("the end of the wait", waiting).await.unwrap().unwrap_err();
     assert_eq!(error.kind().code(), "CLOSED");
     for closed in [
         client.lock("c").unwrap().acquire().await,
@@ -156,10 +122,7 @@ async fn g7_closing_a_client_releases_its_leases_and_ends_its_waits(site: Site) 
     ] {
         assert_eq!(closed.unwrap_err().kind().code(), "CLOSED");
     }
-    assert_eq!(
-        client.inspect("a").await.unwrap_err().kind().code(),
-        "CLOSED"
-    );
+    assert_eq!(client.inspect("a").await.unwrap_err().kind().code(), "CLOSED");
     until("nothing left", || async {
         free_and_unqueued(&other, "a").await && other.inspect("b").await.unwrap().queue.is_empty()
     })

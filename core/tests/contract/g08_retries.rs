@@ -13,11 +13,7 @@ async fn g8_a_release_may_be_repeated(site: Site) {
     let client = site.client().await;
     let lease = lock(&client, "a", ms(30_000)).acquire().await.unwrap();
     lease.release().await.unwrap();
-    let next = lock(&client, "a", ms(30_000))
-        .try_acquire()
-        .await
-        .unwrap()
-        .unwrap();
+    let next = lock(&client, "a", ms(30_000)).try_acquire().await.unwrap().unwrap();
     lease.release().await.unwrap();
     drop(lease);
     assert!(next.is_held());
@@ -36,10 +32,7 @@ async fn g8_10000_holds_about_as_long_as_the_renewal_period_report_no_false_loss
                 let lease = lock.acquire().await.unwrap();
                 // Renewals are due after 90 to 100 ms.
                 tokio::time::sleep(ms(85 + (worker + round) % 20)).await;
-                lease
-                    .release()
-                    .await
-                    .unwrap_or_else(|e| panic!("{e} after {:?}", start.elapsed()));
+                lease.release().await.unwrap_or_else(|e| panic!("{e} after {:?}", start.elapsed()));
             }
         }));
     }

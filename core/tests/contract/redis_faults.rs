@@ -10,17 +10,13 @@ use crate::site::{lock, ms, queue_up, soon, until};
 
 /// What a user at redis-cli would get.
 pub(crate) fn cli<T: redis::FromRedisValue>(server: &RedisServer, command: &str) -> T {
-    let mut connection = redis::Client::open(server.url())
-        .unwrap()
-        .get_connection()
-        .unwrap();
+    let mut connection = redis::Client::open(server.url()).unwrap().get_connection().unwrap();
     let mut words = command.split(' ');
     let mut cmd = redis::cmd(words.next().unwrap());
     for word in words {
         cmd.arg(word);
     }
-    cmd.query(&mut connection)
-        .unwrap_or_else(|e| panic!("{command}: {e}"))
+    cmd.query(&mut connection).unwrap_or_else(|e| panic!("{command}: {e}"))
 }
 
 fn keys(server: &RedisServer) -> Vec<String> {
@@ -33,9 +29,7 @@ fn script_calls(server: &RedisServer) -> u64 {
         stats
             .lines()
             .find_map(|line| {
-                line.strip_prefix(&format!("cmdstat_{command}:calls="))?
-                    .split(',')
-                    .next()
+                line.strip_prefix(&format!("cmdstat_{command}:calls="))?.split(',').next()
             })
             .map_or(0, |n| n.parse().unwrap())
     };
@@ -101,11 +95,7 @@ async fn g7_a_release_that_got_no_answer_goes_on_and_nothing_is_renewed() {
     assert!(start.elapsed() < ms(2_000), "{:?}", start.elapsed());
     assert!(!lease.is_held());
     server.thaw();
-    let next = soon(
-        "the lock after the thaw",
-        lock(&client, "a", ms(3_000)).acquire(),
-    )
-    .await;
+    let next = soon("the lock after the thaw", lock(&client, "a", ms(3_000)).acquire()).await;
     assert!(start.elapsed() < ms(3_500), "{:?}", start.elapsed());
     // Asked again, the first release is told the truth: it was carried out.
     lease.release().await.unwrap();
@@ -122,12 +112,7 @@ async fn g4_a_dropped_push_connection_delays_by_one_look_at_most() {
         let _: Value = cli(&server, "CLIENT KILL TYPE pubsub");
         let start = Instant::now();
         holder.release().await.unwrap();
-        soon("the hand-off", waiting)
-            .await
-            .unwrap()
-            .release()
-            .await
-            .unwrap();
+        soon("the hand-off", waiting).await.unwrap().release().await.unwrap();
         assert!(start.elapsed() < ms(4_000), "{:?}", start.elapsed());
     }
 }
@@ -148,10 +133,8 @@ async fn g3_g4_a_restart_without_data_loses_the_lease_but_no_contender_and_no_to
             })
         })
         .collect();
-    until("three contenders", || async {
-        client.inspect("a").await.unwrap().queue.len() == 3
-    })
-    .await;
+    until("three contenders", || async { client.inspect("a").await.unwrap().queue.len() == 3 })
+        .await;
     server.restart();
     soon("lost", holder.lost()).await;
     let mut tokens = vec![holder.token()];
@@ -185,20 +168,13 @@ async fn g4_contenders_start_again_when_the_server_was_emptied() {
     let waiting = queue_up(&client, &lock(&client, "a", ms(600))).await;
     let _: Value = cli(&server, "FLUSHALL");
     soon("lost", holder.lost()).await;
-    soon("the lock", waiting)
-        .await
-        .unwrap()
-        .release()
-        .await
-        .unwrap();
+    soon("the lock", waiting).await.unwrap().release().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn g7_waits_end_in_time_whatever_the_server_does() {
     let server = RedisServer::start();
-    let options = ClientOptions::new()
-        .request_timeout(ms(300))
-        .connect_timeout(ms(1_000));
+    let options = ClientOptions::new().request_timeout(ms(300)).connect_timeout(ms(1_000));
     let client = Client::connect_with(&server.url(), options).await.unwrap();
     let lock = lock(&client, "a", ms(30_000));
     server.freeze();
@@ -213,25 +189,13 @@ async fn g7_waits_end_in_time_whatever_the_server_does() {
         let start = Instant::now();
         let error = lock.acquire_within(timeout).await.unwrap_err();
         assert_eq!(error.kind().code(), code, "{timeout:?}: {error}");
-        assert!(
-            start.elapsed() < by + ms(400),
-            "{timeout:?}: {:?}",
-            start.elapsed()
-        );
+        assert!(start.elapsed() < by + ms(400), "{timeout:?}: {:?}", start.elapsed());
     }
     server.thaw();
     // The requests that were on their way find their owner ids ended.
-    soon("the free lock", lock.acquire())
-        .await
-        .unwrap()
-        .release()
-        .await
-        .unwrap();
-    let left = || async {
-        keys(&server)
-            .iter()
-            .all(|k| k.contains("~fl1:t:") || k.contains("~fl1:x:"))
-    };
+    soon("the free lock", lock.acquire()).await.unwrap().release().await.unwrap();
+    let left =
+        || async { keys(&server).iter().all(|k| k.contains("~fl1:t:") || k.contains("~fl1:x:")) };
     until("nothing but token records and tombstones", left).await;
 }
 
@@ -246,12 +210,7 @@ async fn g4_a_queued_contender_outlives_an_outage() {
     assert!(!waiting.is_finished());
     server.thaw();
     holder.release().await.unwrap();
-    soon("the lock after the outage", waiting)
-        .await
-        .unwrap()
-        .release()
-        .await
-        .unwrap();
+    soon("the lock after the outage", waiting).await.unwrap().release().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -262,10 +221,7 @@ async fn g6_a_stalled_holder_does_not_renew_what_others_had_meanwhile() {
     let (ready, is_ready) = std::sync::mpsc::channel::<()>();
     let (go, gone) = std::sync::mpsc::channel::<()>();
     let stalled = std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async move {
             let client = Client::connect(&url).await.unwrap();
             let lease = lock(&client, "a", ms(400)).acquire().await.unwrap();
@@ -275,14 +231,11 @@ async fn g6_a_stalled_holder_does_not_renew_what_others_had_meanwhile() {
         })
     });
     is_ready.recv().unwrap();
-    let between = soon("the lock", lock(&other, "a", ms(400)).acquire())
-        .await
-        .unwrap();
+    let between = soon("the lock", lock(&other, "a", ms(400)).acquire()).await.unwrap();
     between.release().await.unwrap();
     go.send(()).unwrap();
-    let (held, renewed, released) = tokio::task::spawn_blocking(|| stalled.join().unwrap())
-        .await
-        .unwrap();
+    let (held, renewed, released) =
+        tokio::task::spawn_blocking(|| stalled.join().unwrap()).await.unwrap();
     assert!(!held);
     assert_eq!(renewed.unwrap_err().kind().code(), "LOST");
     assert_eq!(released.unwrap_err().kind().code(), "LOST");
@@ -296,10 +249,7 @@ async fn g1_a_stale_push_gives_nothing() {
     let client = client(&server).await;
     let holder = lock(&client, "a", ms(30_000)).acquire().await.unwrap();
     let waiting = queue_up(&client, &lock(&client, "a", ms(30_000))).await;
-    let queue = keys(&server)
-        .into_iter()
-        .find(|k| k.contains("~fl1:q:"))
-        .unwrap();
+    let queue = keys(&server).into_iter().find(|k| k.contains("~fl1:q:")).unwrap();
     let value: Vec<String> = cli(&server, &format!("ZRANGE {queue} 0 0"));
     let channel = format!("fencelock:~fl1:w:{}", value[0].split(':').nth(2).unwrap());
     until("the subscription", || async {
@@ -307,10 +257,7 @@ async fn g1_a_stale_push_gives_nothing() {
         count.1 == 1
     })
     .await;
-    let mut connection = redis::Client::open(server.url())
-        .unwrap()
-        .get_connection()
-        .unwrap();
+    let mut connection = redis::Client::open(server.url()).unwrap().get_connection().unwrap();
     for message in [
         format!("{} {}", value[0], holder.token()),
         format!("{} 1", value[0]),
@@ -319,25 +266,14 @@ async fn g1_a_stale_push_gives_nothing() {
         "nonsense".to_owned(),
         String::new(),
     ] {
-        let receivers: u64 = redis::cmd("PUBLISH")
-            .arg(&channel)
-            .arg(message)
-            .query(&mut connection)
-            .unwrap();
+        let receivers: u64 =
+            redis::cmd("PUBLISH").arg(&channel).arg(message).query(&mut connection).unwrap();
         assert_eq!(receivers, 1);
     }
     tokio::time::sleep(ms(300)).await;
-    assert!(
-        holder.is_held() && !waiting.is_finished(),
-        "two hold at once"
-    );
+    assert!(holder.is_held() && !waiting.is_finished(), "two hold at once");
     holder.release().await.unwrap();
-    soon("the real grant", waiting)
-        .await
-        .unwrap()
-        .release()
-        .await
-        .unwrap();
+    soon("the real grant", waiting).await.unwrap().release().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -348,19 +284,9 @@ async fn g1_a_foreign_lock_excludes_ours_and_is_left_untouched() {
     for expiry in ["", " PX 60000"] {
         let _: Value = cli(&server, &format!("SET fencelock:a theirs NX{expiry}"));
         assert!(lock.try_acquire().await.unwrap().is_none());
-        assert_eq!(
-            lock.acquire_timeout(ms(50))
-                .await
-                .unwrap_err()
-                .kind()
-                .code(),
-            "TIMEOUT"
-        );
+        assert_eq!(lock.acquire_timeout(ms(50)).await.unwrap_err().kind().code(), "TIMEOUT");
         let info = client.inspect("a").await.unwrap();
-        assert_eq!(
-            (info.state, info.owner.as_deref()),
-            (LockState::Foreign, Some("theirs"))
-        );
+        assert_eq!((info.state, info.owner.as_deref()), (LockState::Foreign, Some("theirs")));
         assert_eq!(info.ttl_left.is_none(), expiry.is_empty());
         let waiting = queue_up(&client, &lock).await;
         let value: String = cli(&server, "GET fencelock:a");
@@ -437,10 +363,7 @@ async fn an_uncontended_cycle_is_two_commands_and_a_contended_one_two_as_well() 
     }
     // The first wait of a client subscribes, after which all its contenders look once.
     let calls = script_calls(&server) - before;
-    assert!(
-        calls <= 2 * 320 + 40,
-        "{calls} calls for 320 contended cycles"
-    );
+    assert!(calls <= 2 * 320 + 40, "{calls} calls for 320 contended cycles");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -493,11 +416,7 @@ async fn g7_nothing_is_left_in_redis_and_nothing_is_sent_after_cancelled_acquire
     }
     let before = script_calls(&server);
     tokio::time::sleep(ms(2_000)).await;
-    assert_eq!(
-        script_calls(&server),
-        before,
-        "somebody still renews or looks"
-    );
+    assert_eq!(script_calls(&server), before, "somebody still renews or looks");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -517,16 +436,8 @@ async fn connecting_fails_fast_and_says_why() {
     let locked = RedisServer::start_with(&["--requirepass", "sesame"]);
     let locked_url = |user: &str| format!("redis://{user}127.0.0.1:{}/", locked.port());
     for (url, code, says) in [
-        (
-            "redis://127.0.0.1:1/".to_owned(),
-            "UNAVAILABLE",
-            "127.0.0.1:1",
-        ),
-        (
-            format!("redis://{silent}/?fl.connect_timeout_ms=300"),
-            "UNAVAILABLE",
-            "300 ms",
-        ),
+        ("redis://127.0.0.1:1/".to_owned(), "UNAVAILABLE", "127.0.0.1:1"),
+        (format!("redis://{silent}/?fl.connect_timeout_ms=300"), "UNAVAILABLE", "300 ms"),
         (format!("redis://{http_address}/"), "UNAVAILABLE", "Redis"),
         (locked_url(""), "AUTH_FAILED", ""),
         (locked_url(":hunter2@"), "AUTH_FAILED", ""),
@@ -537,29 +448,16 @@ async fn connecting_fails_fast_and_says_why() {
         assert_eq!(error.kind().code(), code, "{url}: {error}");
         assert!(error.to_string().contains(says), "{url}: {error}");
         assert!(start.elapsed() < ms(2_000), "{url}: {:?}", start.elapsed());
-        assert!(
-            !format!("{error} {error:?}").contains("hunter2"),
-            "{error:?}"
-        );
+        assert!(!format!("{error} {error:?}").contains("hunter2"), "{error:?}");
     }
     let client = Client::connect(&locked_url(":sesame@")).await.unwrap();
-    client
-        .lock("a")
-        .unwrap()
-        .acquire()
-        .await
-        .unwrap()
-        .release()
-        .await
-        .unwrap();
+    client.lock("a").unwrap().acquire().await.unwrap().release().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_unix_socket_and_a_prefix_of_ones_own() {
     let server = RedisServer::start();
-    let client = Client::connect(&format!("{}?fl.prefix=", server.unix_url()))
-        .await
-        .unwrap();
+    let client = Client::connect(&format!("{}?fl.prefix=", server.unix_url())).await.unwrap();
     let lease = client.lock("plain").unwrap().acquire().await.unwrap();
     let value: String = cli(&server, "GET plain");
     assert!(value.starts_with("fl1:"), "{value}");
@@ -572,9 +470,7 @@ async fn g2_a_fixed_lease_that_was_handed_off_gets_its_full_ttl() {
     let server = RedisServer::start();
     let client = client(&server).await;
     let holder = lock(&client, "a", ms(30_000)).acquire().await.unwrap();
-    let fixed = client
-        .lock_with("a", LockOptions::new().ttl(ms(8_000)).renew(false))
-        .unwrap();
+    let fixed = client.lock_with("a", LockOptions::new().ttl(ms(8_000)).renew(false)).unwrap();
     let waiting = queue_up(&client, &fixed).await;
     holder.release().await.unwrap();
     let lease = soon("the hand-off", waiting).await.unwrap();

@@ -19,18 +19,12 @@ impl Site {
     pub(crate) fn memory() -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        Site {
-            url: format!("memory:site-{count}"),
-            _server: None,
-        }
+        Site { url: format!("memory:site-{count}"), _server: None }
     }
 
     pub(crate) fn redis() -> Self {
         let server = RedisServer::start();
-        Site {
-            url: server.url(),
-            _server: Some(server),
-        }
+        Site { url: server.url(), _server: Some(server) }
     }
 
     pub(crate) async fn client(&self) -> Client {
@@ -44,9 +38,7 @@ impl Site {
 }
 
 pub(crate) fn lock(client: &Client, name: &str, ttl: Duration) -> Lock {
-    client
-        .lock_with(name, LockOptions::new().ttl(ttl))
-        .expect("valid options")
+    client.lock_with(name, LockOptions::new().ttl(ttl)).expect("valid options")
 }
 
 pub(crate) const fn ms(n: u64) -> Duration {
@@ -58,9 +50,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Waits for the future, and fails with `what` if it does not come.
 pub(crate) async fn soon<F: Future>(what: &str, future: F) -> F::Output {
-    tokio::time::timeout(PATIENCE, future)
-        .await
-        .unwrap_or_else(|_| panic!("never came: {what}"))
+    tokio::time::timeout(PATIENCE, future).await.unwrap_or_else(|_| panic!("never came: {what}"))
 }
 
 /// Waits until the condition holds.

@@ -25,12 +25,7 @@ impl RedisServer {
         let dir = unique_dir();
         let arguments: Vec<_> = arguments.iter().map(|a| a.to_string()).collect();
         let process = launch(port, &dir, &arguments);
-        let server = RedisServer {
-            process,
-            port,
-            dir,
-            arguments,
-        };
+        let server = RedisServer { process, port, dir, arguments };
         server.wait_until_up();
         server
     }
@@ -77,10 +72,7 @@ impl RedisServer {
     fn wait_until_up(&self) {
         let start = Instant::now();
         while !self.answers() {
-            assert!(
-                start.elapsed() < Duration::from_secs(20),
-                "redis-server does not answer"
-            );
+            assert!(start.elapsed() < Duration::from_secs(20), "redis-server does not answer");
             std::thread::sleep(Duration::from_millis(5));
         }
     }
@@ -109,14 +101,7 @@ fn launch(port: u16, dir: &Path, arguments: &[String]) -> Child {
     let program =
         std::env::var("FENCELOCK_TEST_REDIS_SERVER").unwrap_or_else(|_| "redis-server".into());
     Command::new(&program)
-        .args([
-            "--port",
-            &port.to_string(),
-            "--bind",
-            "127.0.0.1",
-            "--save",
-            "",
-        ])
+        .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", ""])
         .args(["--appendonly", "no", "--unixsocket", "redis.sock", "--dir"])
         .arg(dir)
         .args(arguments)
@@ -127,11 +112,7 @@ fn launch(port: u16, dir: &Path, arguments: &[String]) -> Child {
 }
 
 fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .port()
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 fn unique_dir() -> PathBuf {
