@@ -18,15 +18,11 @@ pub(super) fn parse(target: &Target) -> Result<ConnectionInfo> {
             "the Redis URL is not valid: {why}; allowed are redis://[user:password@]host[:port][/database] and redis+unix:///path[?db=&user=&pass=]"
         ))
     };
-    let info = target
-        .url
-        .as_str()
-        .into_connection_info()
-        .map_err(|error| {
-            // "what is wrong - kind"
-            let text = error.to_string();
-            refused(text.split(" - ").next().unwrap_or("it does not parse"))
-        })?;
+    let info = target.url.as_str().into_connection_info().map_err(|error| {
+        // "what is wrong - kind"
+        let text = error.to_string();
+        refused(text.split(" - ").next().unwrap_or("it does not parse"))
+    })?;
     let redis = info.redis_settings();
     if redis.username().is_some() && redis.password().is_none() {
         // The driver would leave out the name and come in as another user.
@@ -35,9 +31,7 @@ pub(super) fn parse(target: &Target) -> Result<ConnectionInfo> {
     if redis.db() < 0 {
         return Err(refused("the database number is negative"));
     }
-    let redis = redis
-        .clone()
-        .set_lib_name("fencelock", env!("CARGO_PKG_VERSION"));
+    let redis = redis.clone().set_lib_name("fencelock", env!("CARGO_PKG_VERSION"));
     Ok(info.set_redis_settings(redis))
 }
 
@@ -45,9 +39,7 @@ impl Shared {
     /// Connects, and asks for the version and for the rights of this user: one request.
     pub(super) async fn handshake(&self) -> Result<()> {
         let mut rights = scripts::RIGHTS.call(1);
-        rights
-            .arg(self.prefix.nowhere())
-            .arg(self.prefix.channel(self.client));
+        rights.arg(self.prefix.nowhere()).arg(self.prefix.channel(self.client));
         let mut commands = redis::pipe();
         commands.cmd("INFO").arg("server");
         commands.add_command(scripts::RIGHTS.with_source(&rights));
@@ -66,20 +58,13 @@ impl Shared {
         let info: String = from_redis_value(info).unwrap_or_default();
         let field = |name: &str| info.lines().find_map(|line| line.strip_prefix(name));
         let unsupported = |what: String| {
-            Err(Error::new(
-                ErrorKind::Unsupported,
-                format!("{} {what}", self.server),
-            ))
+            Err(Error::new(ErrorKind::Unsupported, format!("{} {what}", self.server)))
         };
         if field("redis_mode:").is_some_and(|mode| mode.trim() == "sentinel") {
             return unsupported("is a Sentinel, not a server that keeps data".to_owned());
         }
         let version = field("redis_version:").unwrap_or_default().trim();
-        match version
-            .split('.')
-            .next()
-            .and_then(|major| major.parse::<u32>().ok())
-        {
+        match version.split('.').next().and_then(|major| major.parse::<u32>().ok()) {
             Some(major) if major < OLDEST_MAJOR => {
                 unsupported(format!("is version {version}; locks need 5.0 or later"))
             }
@@ -93,11 +78,8 @@ impl Shared {
             from_redis_value(refused).map_err(|_| self.server.unexpected("the handshake"))?;
         // What else the server refuses now, as a full or read-only one does, may pass until the
         // first lock is taken, and shows there.
-        let missing: Vec<&str> = refused
-            .iter()
-            .map(String::as_str)
-            .filter(|text| is_missing_right(text))
-            .collect();
+        let missing: Vec<&str> =
+            refused.iter().map(String::as_str).filter(|text| is_missing_right(text)).collect();
         if missing.is_empty() {
             return Ok(());
         }

@@ -49,9 +49,7 @@ pub(super) struct Server {
 
 impl Server {
     pub(super) fn new(info: &ConnectionInfo) -> Self {
-        Server {
-            address: info.addr().to_string().into(),
-        }
+        Server { address: info.addr().to_string().into() }
     }
 
     /// The error for a request that got no reply or an error reply.
@@ -78,15 +76,15 @@ impl Server {
             "WRONGPASS" => refused("refused the user name or password"),
             "DENIED" => refused("is in protected mode and refuses other hosts"),
             "NOPERM" => refused("refuses this user a right that locks need"),
-            "READONLY" => self
-                .unavailable("is a read-only replica; locks need the primary")
-                .lasting(),
+            "READONLY" => {
+                self.unavailable("is a read-only replica; locks need the primary").lasting()
+            }
             "OOM" => self
                 .unavailable("is out of memory and refuses writes (maxmemory, noeviction)")
                 .lasting(),
-            "MISCONF" => self
-                .unavailable("refuses writes because it cannot save its data to disk")
-                .lasting(),
+            "MISCONF" => {
+                self.unavailable("refuses writes because it cannot save its data to disk").lasting()
+            }
             "NOREPLICAS" => self.unavailable("refuses writes because too few replicas follow it"),
             "LOADING" => self.unavailable("is still loading its data"),
             "BUSY" => self.unavailable("is busy with a script"),
@@ -106,15 +104,13 @@ impl Server {
             ),
             "IO" => self.unavailable(&format!("cannot be reached: {text}")),
             "PARSE" => self.unavailable("does not speak the Redis protocol"),
-            _ if error.to_string().contains("switch database") => Error::invalid(format!(
-                "{self} refused the database number of the URL ({text})"
-            )),
+            _ if error.to_string().contains("switch database") => {
+                Error::invalid(format!("{self} refused the database number of the URL ({text})"))
+            }
             _ if text.contains("max number of clients") => {
                 self.unavailable("has no room for another connection (maxclients)")
             }
-            _ => self
-                .unavailable(&format!("answered with an error: {text}"))
-                .lasting(),
+            _ => self.unavailable(&format!("answered with an error: {text}")).lasting(),
         }
     }
 
@@ -124,10 +120,7 @@ impl Server {
 
     /// An answer of a shape that no version of our scripts gives.
     pub(super) fn unexpected(&self, what: &str) -> Error {
-        Error::new(
-            ErrorKind::Internal,
-            format!("{self} gave an unexpected answer to {what}"),
-        )
+        Error::new(ErrorKind::Internal, format!("{self} gave an unexpected answer to {what}"))
     }
 }
 
@@ -139,14 +132,9 @@ impl fmt::Display for Server {
 
 /// What ACLs say inside a script, where Redis 6 gives no code of its own.
 pub(super) fn is_missing_right(text: &str) -> bool {
-    [
-        "NOPERM",
-        "ACL failure",
-        "has no permissions",
-        "user executing the script can't",
-    ]
-    .iter()
-    .any(|known| text.contains(known))
+    ["NOPERM", "ACL failure", "has no permissions", "user executing the script can't"]
+        .iter()
+        .any(|known| text.contains(known))
 }
 
 /// The code of an error, also of one raised inside a script, which Redis before version 7 wraps in
@@ -172,18 +160,10 @@ fn code(error: &RedisError) -> &str {
     if !text.contains("script") {
         return code;
     }
-    [
-        "WRONGTYPE",
-        "READONLY",
-        "OOM",
-        "MISCONF",
-        "NOREPLICAS",
-        "LOADING",
-        "MASTERDOWN",
-    ]
-    .into_iter()
-    .find(|known| text.contains(known))
-    .unwrap_or(code)
+    ["WRONGTYPE", "READONLY", "OOM", "MISCONF", "NOREPLICAS", "LOADING", "MASTERDOWN"]
+        .into_iter()
+        .find(|known| text.contains(known))
+        .unwrap_or(code)
 }
 
 /// One line that says what happened.

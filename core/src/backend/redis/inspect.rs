@@ -70,11 +70,7 @@ impl Shared {
         let mut cursor = "0".to_owned();
         loop {
             let mut scan = redis::cmd("SCAN");
-            scan.arg(&cursor)
-                .arg("MATCH")
-                .arg(self.prefix.glob())
-                .arg("COUNT")
-                .arg(SCAN_STEP);
+            scan.arg(&cursor).arg("MATCH").arg(self.prefix.glob()).arg("COUNT").arg(SCAN_STEP);
             let reply = self.send(&scan).await?;
             let (next, keys): (String, Vec<Vec<u8>>) =
                 from_redis_value(reply).map_err(|_| self.server.unexpected("SCAN"))?;
@@ -124,8 +120,7 @@ impl<'a> Known<'a> {
     }
 
     fn is_newer(&self) -> bool {
-        self.value
-            .is_some_and(|value| value::Value::of(value) == value::Value::Newer)
+        self.value.is_some_and(|value| value::Value::of(value) == value::Value::Newer)
     }
 
     fn info(&self, name: &Name) -> LockInfo {

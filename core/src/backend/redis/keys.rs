@@ -44,12 +44,7 @@ impl Prefix {
     pub(super) fn keys(&self, name: &Name) -> Keys<'_> {
         let lock = self.lock(name);
         let slot = slot(lock.as_bytes());
-        Keys {
-            prefix: &self.0,
-            name_at: self.0.len(),
-            tag: tag(slot),
-            lock,
-        }
+        Keys { prefix: &self.0, name_at: self.0.len(), tag: tag(slot), lock }
     }
 
     /// What the channel of every client begins with.
@@ -85,10 +80,7 @@ impl Prefix {
         if !rest.starts_with(RESERVED) {
             return Name::new(rest).ok();
         }
-        let (_tag, name) = rest
-            .strip_prefix(HELPER)?
-            .strip_prefix("q:{")?
-            .split_once("}:")?;
+        let (_tag, name) = rest.strip_prefix(HELPER)?.strip_prefix("q:{")?.split_once("}:")?;
         Name::new(name).ok()
     }
 }
@@ -137,10 +129,7 @@ pub(super) fn slot(key: &[u8]) -> u16 {
 /// The part of a key that decides its slot: what stands between the first `{` and the next `}`
 /// after it, if that is not empty, else the whole key.
 fn hashed_part(key: &[u8]) -> &[u8] {
-    let inside = key
-        .iter()
-        .position(|&b| b == b'{')
-        .map(|open| &key[open + 1..]);
+    let inside = key.iter().position(|&b| b == b'{').map(|open| &key[open + 1..]);
     match inside.and_then(|rest| Some(&rest[..rest.iter().position(|&b| b == b'}')?])) {
         Some(tag) if !tag.is_empty() => tag,
         _ => key,
@@ -186,9 +175,7 @@ fn base36(mut number: u32) -> String {
 
 /// CRC16 as Redis Cluster uses it (XMODEM: polynomial 0x1021, start 0).
 fn crc16(bytes: &[u8]) -> u16 {
-    bytes.iter().fold(0, |crc, &byte| {
-        (crc << 8) ^ CRC16[usize::from((crc >> 8) ^ u16::from(byte))]
-    })
+    bytes.iter().fold(0, |crc, &byte| (crc << 8) ^ CRC16[usize::from((crc >> 8) ^ u16::from(byte))])
 }
 
 static CRC16: [u16; 256] = {
@@ -198,11 +185,7 @@ static CRC16: [u16; 256] = {
         let mut crc = (byte as u16) << 8;
         let mut bit = 0;
         while bit < 8 {
-            crc = if crc & 0x8000 == 0 {
-                crc << 1
-            } else {
-                (crc << 1) ^ 0x1021
-            };
+            crc = if crc & 0x8000 == 0 { crc << 1 } else { (crc << 1) ^ 0x1021 };
             bit += 1;
         }
         table[byte] = crc;

@@ -19,6 +19,9 @@ const BUFFERED_REQUESTS: usize = 4096;
 /// unanswered, is taken for dead. Longer than any sane round trip: a request may have been given
 /// up early because of a short ttl.
 const SILENCE: Duration = Duration::from_millis(250);
+/// A request given up sooner than this may never have been written, so that no answer means
+/// nothing.
+const SURELY_WRITTEN: Duration = Duration::from_millis(10);
 /// Between attempts to connect, doubled each time.
 const BACKOFF: Duration = Duration::from_millis(20);
 const LONGEST_BACKOFF: Duration = Duration::from_secs(1);
@@ -53,18 +56,12 @@ struct Retry {
 
 impl Retry {
     fn at_once() -> Self {
-        Retry {
-            at: Instant::now(),
-            backoff: BACKOFF,
-        }
+        Retry { at: Instant::now(), backoff: BACKOFF }
     }
 
     fn after_failure(self) -> Self {
         let backoff = (self.backoff * 2).min(LONGEST_BACKOFF);
-        Retry {
-            at: Instant::now() + self.backoff,
-            backoff,
-        }
+        Retry { at: Instant::now() + self.backoff, backoff }
     }
 }
 
@@ -85,13 +82,7 @@ pub(super) struct Line {
 impl Link {
     pub(super) fn new(server: ConnectionInfo, connect_timeout: Duration) -> Self {
         let state = Mutex::new(State::Closed(Retry::at_once()));
-        Link {
-            shared: Arc::new(Shared {
-                server,
-                connect_timeout,
-                state,
-            }),
-        }
+        Link { shared: Arc::new(Shared { server, connect_timeout, state }) }
     }
 
     /// Sends one command. Server errors come as an error; nothing is ever sent twice.
@@ -112,11 +103,7 @@ impl Link {
         let line = self.shared.line().await?;
         let sent = Sent::on(&line);
         let count = commands.len();
-        let replies = line
-            .connection
-            .clone()
-            .send_packed_commands(commands, 0, count)
-            .await;
+        let replies = line.connection.clone().send_packed_commands(commands, 0, count).await;
         sent.answered(&replies);
         Ok(replies?)
     }
@@ -136,11 +123,8 @@ impl Shared {
             // Without its sender an attempt has ended with its runtime: then begin another here.
             State::Opening(outcome) if outcome.has_changed().is_ok() => outcome.clone(),
             state => {
-                let retry = if let State::Closed(retry) = state {
-                    *retry
-                } else {
-                    Retry::at_once()
-                };
+                let retry =
+                    if let State::Closed(retry) = state { *retry } else { Retry::at_once() };
                 let (result, outcome) = watch::channel(None);
                 *state = State::Opening(outcome.clone());
                 // A task of its own, so that the short time limit of one request does not end an
@@ -267,12 +251,7 @@ struct Sent<'a> {
 impl<'a> Sent<'a> {
     fn on(line: &'a Line) -> Self {
         let arrivals = line.arrivals.load(Ordering::Relaxed);
-        Sent {
-            line,
-            at: Instant::now(),
-            arrivals,
-            answered: false,
-        }
+        Sent { line, at: Instant::now(), arrivals, answered: false }
     }
 
     fn answered<T>(mut self, reply: &RedisResult<T>) {
@@ -287,7 +266,8 @@ impl<'a> Sent<'a> {
 
 impl Drop for Sent<'_> {
     fn drop(&mut self) {
-        if !self.answered && self.arrivals == self.line.arrivals.load(Ordering::Relaxed) {
+        let silent = self.arrivals == self.line.arrivals.load(Ordering::Relaxed);
+        if !self.answered && silent && self.at.elapsed() >= SURELY_WRITTEN {
             let mut given_up = self.line.given_up();
             if given_up.is_none_or(|(_, arrivals)| arrivals != self.arrivals) {
                 *given_up = Some((self.at, self.arrivals));

@@ -84,26 +84,12 @@ impl Redis {
         let server = Server::new(&info);
         let client = ClientId::random();
         let limit = settings.connect_timeout;
-        let subscription = Subscription::new(
-            info.clone(),
-            server.clone(),
-            limit,
-            prefix.channel(client),
-            wakeups,
-        );
+        let subscription =
+            Subscription::new(info.clone(), server.clone(), limit, prefix.channel(client), wakeups);
         let link = Link::new(info, limit);
         let channels = prefix.channels();
-        let shared = Shared {
-            server,
-            prefix,
-            channels,
-            client,
-            link,
-            subscription,
-        };
-        Ok(Redis {
-            shared: Arc::new(shared),
-        })
+        let shared = Shared { server, prefix, channels, client, link, subscription };
+        Ok(Redis { shared: Arc::new(shared) })
     }
 }
 
@@ -155,13 +141,11 @@ impl Backend for Redis {
 impl Shared {
     async fn contend(&self, place: &Place, mode: Mode) -> Result<Look> {
         let mut call = self.call_at(&scripts::CONTEND, place);
-        call.arg(&self.channels)
-            .arg(millis(place.ttl))
-            .arg(match mode {
-                Mode::Intro => "intro",
-                Mode::Again => "again",
-                Mode::Try => "try",
-            });
+        call.arg(&self.channels).arg(millis(place.ttl)).arg(match mode {
+            Mode::Intro => "intro",
+            Mode::Again => "again",
+            Mode::Try => "try",
+        });
         let reply = self.run(&scripts::CONTEND, &call).await?;
         let reply = replies::contend(&reply).ok_or_else(|| self.server.unexpected("a look"))?;
         match reply {
@@ -183,9 +167,7 @@ impl Shared {
 
     async fn release(&self, place: &Place, token: Option<Token>, mark: bool) -> Result<Verdict> {
         let mut call = self.call_at(&scripts::RELEASE, place);
-        call.arg(&self.channels)
-            .arg(token.map_or(0, Token::get))
-            .arg(u8::from(mark));
+        call.arg(&self.channels).arg(token.map_or(0, Token::get)).arg(u8::from(mark));
         let reply = self.run(&scripts::RELEASE, &call).await?;
         replies::verdict(&reply).ok_or_else(|| self.server.unexpected("a release"))
     }
@@ -195,9 +177,7 @@ impl Shared {
         for Renewal { place, token } in leases {
             let keys = self.prefix.keys(&place.name);
             let mut call = scripts::RENEW.call(2);
-            call.arg(&keys.lock)
-                .arg(keys.record())
-                .arg(value::owner_value(place, self.client));
+            call.arg(&keys.lock).arg(keys.record()).arg(value::owner_value(place, self.client));
             call.arg(millis(place.ttl)).arg(token.get());
             calls.add_command(call);
         }
@@ -226,10 +206,7 @@ impl Shared {
                 return Err(replies::newer_layout());
             }
             let mut call = scripts::FORCE_RELEASE.call(4);
-            call.arg(&keys.lock)
-                .arg(keys.queue())
-                .arg(keys.signs_of_life())
-                .arg(keys.record());
+            call.arg(&keys.lock).arg(keys.queue()).arg(keys.signs_of_life()).arg(keys.record());
             call.arg(value).arg(&self.channels);
             match self.run(&scripts::FORCE_RELEASE, &call).await? {
                 Value::Int(1) => return Ok(true),
@@ -256,10 +233,7 @@ impl Shared {
     }
 
     async fn send(&self, command: &Cmd) -> Result<Value> {
-        self.link
-            .send(command)
-            .await
-            .map_err(|fault| self.server.explain(&fault))
+        self.link.send(command).await.map_err(|fault| self.server.explain(&fault))
     }
 
     /// Runs a script: by its hash, or with its source if the server does not know it.
@@ -284,17 +258,9 @@ impl Shared {
         }
         // The first brings the script along, the others then find it.
         let mut again = Pipeline::with_capacity(unknown.len());
-        for call in calls
-            .cmd_iter()
-            .enumerate()
-            .filter(|(i, _)| unknown.binary_search(i).is_ok())
-        {
+        for call in calls.cmd_iter().enumerate().filter(|(i, _)| unknown.binary_search(i).is_ok()) {
             let first = again.is_empty();
-            again.add_command(if first {
-                script.with_source(call.1)
-            } else {
-                call.1.clone()
-            });
+            again.add_command(if first { script.with_source(call.1) } else { call.1.clone() });
         }
         for (i, result) in unknown.into_iter().zip(self.send_all(&again).await) {
             results[i] = result;

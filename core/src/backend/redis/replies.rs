@@ -54,13 +54,7 @@ pub(super) fn verdict(reply: &Value) -> Option<Verdict> {
 }
 
 pub(super) fn renewed(reply: &Value) -> Option<Renewed> {
-    flag(reply).map(|ours| {
-        if ours {
-            Renewed::Ours
-        } else {
-            Renewed::NotOurs
-        }
-    })
+    flag(reply).map(|ours| if ours { Renewed::Ours } else { Renewed::NotOurs })
 }
 
 pub(super) fn newer_layout() -> Error {
@@ -117,10 +111,7 @@ mod tests {
         let token = Token::new(7).unwrap();
         let granted = contend(&reply("granted", &[7, 0]));
         assert_eq!(granted, Some(Contend::Look(Look::Granted(token))));
-        assert_eq!(
-            contend(&reply("granted", &[7, 1])),
-            Some(Contend::GrantedBefore(token))
-        );
+        assert_eq!(contend(&reply("granted", &[7, 1])), Some(Contend::GrantedBefore(token)));
         for (what, numbers) in [
             ("granted", &[0, 0][..]),
             ("granted", &[-1, 0]),

@@ -41,10 +41,7 @@ impl Socket {
             ConnectionAddr::Unix(path) => Stream::Unix(UnixStream::connect(path).await?),
             _ => return Err(io::ErrorKind::Unsupported.into()),
         };
-        Ok(Socket {
-            stream,
-            arrivals: Arc::default(),
-        })
+        Ok(Socket { stream, arrivals: Arc::default() })
     }
 
     /// Goes up with everything that arrives.
@@ -56,23 +53,16 @@ impl Socket {
 /// Tries all addresses of the host at once: the first that answers is taken, so a dead address
 /// does not eat up the time limit.
 async fn open_tcp(host: &str, port: u16) -> io::Result<TcpStream> {
-    let attempts: Vec<_> = lookup_host((host, port))
-        .await?
-        .map(|a| Box::pin(TcpStream::connect(a)))
-        .collect();
+    let attempts: Vec<_> =
+        lookup_host((host, port)).await?.map(|a| Box::pin(TcpStream::connect(a))).collect();
     if attempts.is_empty() {
-        return Err(io::Error::new(
-            io::ErrorKind::NotFound,
-            "the host name has no address",
-        ));
+        return Err(io::Error::new(io::ErrorKind::NotFound, "the host name has no address"));
     }
     let (stream, _) = select_ok(attempts).await?;
     stream.set_nodelay(true)?;
     let socket = SockRef::from(&stream);
-    let keepalive = TcpKeepalive::new()
-        .with_time(PROBE_AFTER)
-        .with_interval(PROBE_EVERY)
-        .with_retries(PROBES);
+    let keepalive =
+        TcpKeepalive::new().with_time(PROBE_AFTER).with_interval(PROBE_EVERY).with_retries(PROBES);
     socket.set_tcp_keepalive(&keepalive)?;
     #[cfg(target_os = "linux")]
     socket.set_tcp_user_timeout(Some(UNACKNOWLEDGED))?;

@@ -62,10 +62,7 @@ impl Subscription {
             running: AtomicBool::new(false),
             doubted: Notify::new(),
         };
-        Subscription {
-            listener: Arc::new(listener),
-            task: Mutex::default(),
-        }
+        Subscription { listener: Arc::new(listener), task: Mutex::default() }
     }
 
     /// Starts listening unless that has been done.
@@ -83,12 +80,7 @@ impl Subscription {
     }
 
     pub(super) fn end(&self) {
-        if let Some(task) = self
-            .task
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take()
-        {
+        if let Some(task) = self.task.lock().unwrap_or_else(PoisonError::into_inner).take() {
             task.abort();
         }
     }
@@ -165,10 +157,7 @@ impl Listener {
 
     /// Subscribes once more, which changes nothing and needs no other right.
     async fn is_confirmed(&self, commands: &mut PubSubSink) -> bool {
-        matches!(
-            timeout(CONFIRM, commands.subscribe(&self.channel)).await,
-            Ok(Ok(()))
-        )
+        matches!(timeout(CONFIRM, commands.subscribe(&self.channel)).await, Ok(Ok(())))
     }
 
     fn deliver(&self, message: &[u8]) {
@@ -198,10 +187,7 @@ impl Message {
         }
         // The text in an owner value may contain spaces, the token does not.
         let space = message.iter().rposition(|&b| b == b' ')?;
-        let token = std::str::from_utf8(&message[space + 1..])
-            .ok()?
-            .parse()
-            .ok()?;
+        let token = std::str::from_utf8(&message[space + 1..]).ok()?.parse().ok()?;
         Some(Message::Granted(owner(&message[..space])?, token))
     }
 }
@@ -222,21 +208,11 @@ mod tests {
         let id = OwnerId::random();
         let value = format!("fl1:{id}:0123456789abcdef:30000:a b 7");
         let parse = |text: &str| Message::parse(text.as_bytes());
-        assert_eq!(
-            parse(&format!("{value} 12")),
-            Some(Message::Granted(id, 12))
-        );
+        assert_eq!(parse(&format!("{value} 12")), Some(Message::Granted(id, 12)));
         assert_eq!(parse(&format!("lost {value}")), Some(Message::Lost(id)));
-        for malformed in [
-            "",
-            " ",
-            "lost ",
-            "12",
-            &value[..70],
-            &format!("{value} -1"),
-            "lost x",
-            "x 12",
-        ] {
+        for malformed in
+            ["", " ", "lost ", "12", &value[..50], &format!("{value} -1"), "lost x", "x 12"]
+        {
             assert_eq!(parse(malformed), None, "{malformed:?}");
         }
         assert_eq!(Message::parse(b"\xff 1"), None);

@@ -17,12 +17,7 @@ pub(super) fn owner_value(place: &Place, client: ClientId) -> String {
     let text = &*place.metadata;
     let mut value = String::with_capacity(HEAD + text.len());
     // Writing to a string does not fail.
-    let _ = write!(
-        value,
-        "fl1:{}:{client}:{}",
-        place.owner,
-        place.ttl.as_millis()
-    );
+    let _ = write!(value, "fl1:{}:{client}:{}", place.owner, place.ttl.as_millis());
     if !text.is_empty() {
         value.push(':');
         value.push_str(text);
@@ -34,10 +29,7 @@ pub(super) fn owner_value(place: &Place, client: ClientId) -> String {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Value<'a> {
     /// A lease of this layout.
-    Ours {
-        owner: OwnerId,
-        text: Option<&'a str>,
-    },
+    Ours { owner: OwnerId, text: Option<&'a str> },
     /// A lease of a layout that this version does not know.
     Newer,
     /// Anything else: a client of another kind holds the lock.
@@ -76,10 +68,7 @@ impl<'a> Value<'a> {
         if ttl.is_empty() || !ttl.bytes().all(|b| b.is_ascii_digit()) {
             return None;
         }
-        Some(Value::Ours {
-            owner: owner.parse().ok()?,
-            text,
-        })
+        Some(Value::Ours { owner: owner.parse().ok()?, text })
     }
 }
 
@@ -106,10 +95,8 @@ mod tests {
             let place = place(text);
             let value = owner_value(&place, ClientId::random());
             assert!(value.len() <= HEAD + text.len());
-            let expected = Value::Ours {
-                owner: place.owner,
-                text: (!text.is_empty()).then_some(text),
-            };
+            let expected =
+                Value::Ours { owner: place.owner, text: (!text.is_empty()).then_some(text) };
             assert_eq!(Value::of(value.as_bytes()), expected, "{value}");
         }
     }

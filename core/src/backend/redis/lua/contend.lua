@@ -18,7 +18,8 @@ if holder == me then
   return {'granted', token, 1}
 end
 local foreign = holder and not shape(holder)
-if foreign and string.match(holder, '^fl%d+:') then
+local layout = foreign and string.match(holder, '^fl(%d+):')
+if layout and layout ~= '1' then
   return {'newer'}
 end
 

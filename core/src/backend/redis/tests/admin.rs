@@ -15,13 +15,7 @@ impl Scene {
     }
 
     async fn names(&self) -> Vec<String> {
-        self.redis
-            .list()
-            .await
-            .unwrap()
-            .into_iter()
-            .map(|info| info.name)
-            .collect()
+        self.redis.list().await.unwrap().into_iter().map(|info| info.name).collect()
     }
 }
 
@@ -42,24 +36,13 @@ async fn inspect_shows_holder_and_queue() {
     assert_eq!(info.metadata.as_deref(), Some("host=test pid=1 lang=rust"));
     assert!((ms(30)..ms(20_000)).contains(&info.held.unwrap()));
     assert_just_below(info.ttl_left.unwrap().as_millis() as i64, TTL);
-    let owners: Vec<_> = info
-        .queue
-        .iter()
-        .map(|waiter| waiter.owner.clone())
-        .collect();
+    let owners: Vec<_> = info.queue.iter().map(|waiter| waiter.owner.clone()).collect();
     assert_eq!(owners, [first.owner.to_string(), second.owner.to_string()]);
     for waiter in &info.queue {
         assert!((ms(30)..ms(20_000)).contains(&waiter.waiting));
-        assert_eq!(
-            waiter.metadata.as_deref(),
-            Some("host=test pid=1 lang=rust")
-        );
+        assert_eq!(waiter.metadata.as_deref(), Some("host=test pid=1 lang=rust"));
     }
-    assert_eq!(
-        scene.all_keys(),
-        keys_before,
-        "an inspection writes nothing"
-    );
+    assert_eq!(scene.all_keys(), keys_before, "an inspection writes nothing");
 }
 
 #[tokio::test]
@@ -69,16 +52,8 @@ async fn inspect_shows_free_and_foreign_locks() {
     assert_eq!(info.state, LockState::Free);
     assert!(info.owner.is_none() && info.token.is_none() && info.ttl_left.is_none());
     let (place, token) = scene.hold(TTL).await;
-    scene
-        .redis
-        .release(&place, Some(token), false)
-        .await
-        .unwrap();
-    assert_eq!(
-        scene.inspect("n").await.unwrap().token,
-        None,
-        "nobody holds it"
-    );
+    scene.redis.release(&place, Some(token), false).await.unwrap();
+    assert_eq!(scene.inspect("n").await.unwrap().token, None, "nobody holds it");
 
     let value = [b"\xff", "x".repeat(5000).as_bytes()].concat();
     scene.set(keys("n").lock, value);
@@ -91,10 +66,7 @@ async fn inspect_shows_free_and_foreign_locks() {
     assert_just_below(left.as_millis() as i64, ms(9_000));
 
     scene.set(keys("n").lock, "fl7:x");
-    assert_eq!(
-        scene.inspect("n").await.unwrap_err().kind(),
-        ErrorKind::Unsupported
-    );
+    assert_eq!(scene.inspect("n").await.unwrap_err().kind(), ErrorKind::Unsupported);
 }
 
 #[tokio::test]
@@ -105,9 +77,7 @@ async fn list_shows_what_is_held_or_waited_for_and_nothing_else() {
         expected.push(format!("orders/{n}"));
     }
     expected.extend(["*".to_owned(), "{a}b".to_owned(), "é\n".to_owned()]);
-    let looks = expected
-        .iter()
-        .map(|n| scene.redis.contend(&place(n, TTL), Mode::Intro));
+    let looks = expected.iter().map(|n| scene.redis.contend(&place(n, TTL), Mode::Intro));
     for look in futures_util::future::join_all(looks).await {
         granted(look.unwrap());
     }
@@ -125,11 +95,7 @@ async fn list_shows_what_is_held_or_waited_for_and_nothing_else() {
     scene.set([PREFIX.as_bytes(), b"\xff"].concat(), "x");
     scene.set(PREFIX, "x");
     scene.set(format!("{PREFIX}~fl9:x"), "x");
-    scene
-        .redis
-        .release(&place("left", TTL), None, true)
-        .await
-        .unwrap();
+    scene.redis.release(&place("left", TTL), None, true).await.unwrap();
     expected.sort();
     let mut names = scene.names().await;
     names.sort();
@@ -152,22 +118,11 @@ async fn list_with_an_empty_prefix_shows_only_locks_of_this_library() {
 #[tokio::test]
 async fn list_takes_the_prefix_literally() {
     let mut scene = Scene::new().await;
-    for (prefix, other) in [
-        ("a*b?", "axxbxn"),
-        ("[a-c]:", "b:n"),
-        ("\\d", "dn"),
-        ("^]-", "^n"),
-    ] {
+    for (prefix, other) in [("a*b?", "axxbxn"), ("[a-c]:", "b:n"), ("\\d", "dn"), ("^]-", "^n")] {
         let redis = connect_with_prefix(&scene.server.url(), prefix).await;
         granted(redis.contend(&place("n", TTL), Mode::Intro).await.unwrap());
         scene.set(other, "x");
-        let names: Vec<_> = redis
-            .list()
-            .await
-            .unwrap()
-            .into_iter()
-            .map(|i| i.name)
-            .collect();
+        let names: Vec<_> = redis.list().await.unwrap().into_iter().map(|i| i.name).collect();
         assert_eq!(names, ["n"], "{prefix}");
     }
 }
@@ -177,45 +132,23 @@ async fn force_release_ends_the_lease_tells_its_client_and_hands_on() {
     let mut scene = Scene::new().await;
     let mut listener = raw(scene.server.port());
     let mut inbox = listener.as_pubsub();
-    inbox
-        .subscribe(scene.redis.shared.prefix.channel(scene.redis.shared.client))
-        .unwrap();
+    inbox.subscribe(scene.redis.shared.prefix.channel(scene.redis.shared.client)).unwrap();
     assert!(!scene.force_release("n").await.unwrap(), "nobody holds it");
     let (holder, token) = scene.hold(TTL).await;
     let waiting = place("n", TTL);
     scene.intro(&waiting).await;
     assert!(scene.force_release("n").await.unwrap());
-    let messages: Vec<String> = (0..2)
-        .map(|_| inbox.get_message().unwrap().get_payload().unwrap())
-        .collect();
-    assert_eq!(
-        messages[0],
-        format!("lost {}", owner_value(&holder, &scene.redis))
-    );
+    let messages: Vec<String> =
+        (0..2).map(|_| inbox.get_message().unwrap().get_payload().unwrap()).collect();
+    assert_eq!(messages[0], format!("lost {}", owner_value(&holder, &scene.redis)));
     assert!(messages[1].starts_with(&owner_value(&waiting, &scene.redis)));
     // Lost for its holder, whatever it does, and the next one is not touched.
-    let lease = Renewal {
-        place: holder.clone(),
-        token,
-    };
-    let renewed = scene
-        .redis
-        .renew(vec![lease])
-        .await
-        .unwrap()
-        .remove(0)
-        .unwrap();
+    let lease = Renewal { place: holder.clone(), token };
+    let renewed = scene.redis.renew(vec![lease]).await.unwrap().remove(0).unwrap();
     assert_eq!(renewed, Renewed::NotOurs);
-    let verdict = scene
-        .redis
-        .release(&holder, Some(token), false)
-        .await
-        .unwrap();
+    let verdict = scene.redis.release(&holder, Some(token), false).await.unwrap();
     assert_eq!(verdict, Verdict::Lost);
-    assert_eq!(
-        scene.get(&keys("n").lock),
-        Some(owner_value(&waiting, &scene.redis))
-    );
+    assert_eq!(scene.get(&keys("n").lock), Some(owner_value(&waiting, &scene.redis)));
     assert_eq!(scene.record().unwrap().2, token.get());
 }
 
@@ -226,10 +159,7 @@ async fn force_release_ends_a_foreign_lease_but_not_a_newer_layout() {
     assert!(scene.force_release("n").await.unwrap());
     assert!(scene.all_keys().is_empty());
     scene.set(keys("n").lock, "fl2:x");
-    assert_eq!(
-        scene.force_release("n").await.unwrap_err().kind(),
-        ErrorKind::Unsupported
-    );
+    assert_eq!(scene.force_release("n").await.unwrap_err().kind(), ErrorKind::Unsupported);
     assert_eq!(scene.get(&keys("n").lock).as_deref(), Some("fl2:x"));
 }
 
@@ -242,15 +172,9 @@ async fn g6_force_release_never_ends_the_lease_after_the_one_it_looked_at() {
     scene.expire_lock();
     let (next, _) = scene.hold(TTL).await;
     let mut call = scripts::FORCE_RELEASE.call(4);
-    call.arg(&names.lock)
-        .arg(&names.queue)
-        .arg(&names.alive)
-        .arg(&names.record);
+    call.arg(&names.lock).arg(&names.queue).arg(&names.alive).arg(&names.record);
     call.arg(seen).arg(&scene.redis.shared.channels);
     let reply = scene.redis.shared.run(&scripts::FORCE_RELEASE, &call).await;
     assert_eq!(reply.unwrap(), redis::Value::Int(0));
-    assert_eq!(
-        scene.get(&names.lock),
-        Some(owner_value(&next, &scene.redis))
-    );
+    assert_eq!(scene.get(&names.lock), Some(owner_value(&next, &scene.redis)));
 }

@@ -10,9 +10,8 @@ use crate::{ErrorKind, LockState};
 const SHARE: u16 = 5_462;
 
 fn start_cluster() -> Vec<RedisServer> {
-    let nodes: Vec<_> = (0..3)
-        .map(|_| RedisServer::start_with(&["--cluster-enabled", "yes"]))
-        .collect();
+    let nodes: Vec<_> =
+        (0..3).map(|_| RedisServer::start_with(&["--cluster-enabled", "yes"])).collect();
     for (n, node) in (0..).zip(&nodes) {
         let mut raw = raw(node.port());
         let range = n * SHARE..(n * SHARE + SHARE).min(16_384);
@@ -21,18 +20,10 @@ fn start_cluster() -> Vec<RedisServer> {
             .arg(range.map(|slot| slot.to_string()).collect::<Vec<_>>())
             .query(&mut raw)
             .unwrap();
-        let () = redis::cmd("CLUSTER")
-            .arg("SET-CONFIG-EPOCH")
-            .arg(n + 1)
-            .query(&mut raw)
-            .unwrap();
+        let () = redis::cmd("CLUSTER").arg("SET-CONFIG-EPOCH").arg(n + 1).query(&mut raw).unwrap();
         let first = nodes[0].port();
-        let () = redis::cmd("CLUSTER")
-            .arg("MEET")
-            .arg("127.0.0.1")
-            .arg(first)
-            .query(&mut raw)
-            .unwrap();
+        let () =
+            redis::cmd("CLUSTER").arg("MEET").arg("127.0.0.1").arg(first).query(&mut raw).unwrap();
     }
     nodes
 }
@@ -72,18 +63,11 @@ async fn drive(redis: &Redis, name: &str) {
     queued(redis.contend(&waiting, Mode::Again).await.unwrap());
     redis.release(&late, None, true).await.unwrap();
     assert_eq!(redis.contend(&late, Mode::Intro).await.unwrap(), Look::Gone);
-    let lease = Renewal {
-        place: holder.clone(),
-        token,
-    };
+    let lease = Renewal { place: holder.clone(), token };
     let renewed = redis.renew(vec![lease]).await.unwrap().remove(0).unwrap();
     assert_eq!(renewed, Renewed::Ours, "{name:?}");
     let info = redis.inspect(&holder.name).await.unwrap();
-    assert_eq!(
-        (info.state, info.queue.len()),
-        (LockState::Held, 1),
-        "{name:?}"
-    );
+    assert_eq!((info.state, info.queue.len()), (LockState::Held, 1), "{name:?}");
     let verdict = redis.release(&holder, Some(token), true).await.unwrap();
     assert_eq!(verdict, Verdict::Released, "{name:?}");
     granted(redis.contend(&waiting, Mode::Again).await.unwrap());
@@ -104,13 +88,6 @@ async fn g10_a_node_of_a_cluster_is_unsupported_for_now() {
             .unwrap();
     }
     let redis = Redis::new(&target(&node.url()), &settings(PREFIX), Arc::default()).unwrap();
-    let error = redis
-        .contend(&place("n", TTL), Mode::Intro)
-        .await
-        .unwrap_err();
-    assert_eq!(
-        error.kind(),
-        ErrorKind::Unavailable,
-        "not all slots are served: {error}"
-    );
+    let error = redis.contend(&place("n", TTL), Mode::Intro).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "not all slots are served: {error}");
 }

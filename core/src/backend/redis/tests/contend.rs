@@ -9,20 +9,11 @@ async fn g1_a_free_lock_is_taken_with_a_limit_on_every_key() {
     let before = scene.micros();
     let (place, token) = scene.hold(TTL).await;
     let after = scene.micros();
-    assert!(
-        (before..=after).contains(&token.get()),
-        "tokens are the server's microseconds"
-    );
+    assert!((before..=after).contains(&token.get()), "tokens are the server's microseconds");
     let names = keys("n");
-    assert_eq!(
-        scene.get(&names.lock),
-        Some(owner_value(&place, &scene.redis))
-    );
+    assert_eq!(scene.get(&names.lock), Some(owner_value(&place, &scene.redis)));
     assert_just_below(scene.pttl(&names.lock), TTL);
-    assert_eq!(
-        scene.record(),
-        Some((token.get(), "H".to_owned(), token.get() - 1))
-    );
+    assert_eq!(scene.record(), Some((token.get(), "H".to_owned(), token.get() - 1)));
     assert_just_below(scene.pttl(&names.record), ms(600_000) + TTL);
     assert_eq!(scene.all_keys(), [names.lock, names.record]);
 }
@@ -40,10 +31,7 @@ async fn g1_a_held_lock_is_not_granted_to_others() {
     let look = queued(scene.intro(&third).await);
     assert!(!look.first && !look.foreign);
     let names = keys("n");
-    let expected = [
-        owner_value(&second, &scene.redis),
-        owner_value(&third, &scene.redis),
-    ];
+    let expected = [owner_value(&second, &scene.redis), owner_value(&third, &scene.redis)];
     assert_eq!(scene.queue(), expected);
     assert_just_below(scene.pttl(&names.queue), ms(10_000));
     // The order is the first sign of life; another is written by a look-again only.
@@ -59,10 +47,7 @@ async fn g8_an_intro_sent_again_is_granted_the_same_lease_for_a_full_ttl() {
     let lock = keys("n").lock;
     let () = scene.command(&["PEXPIRE", &lock, "1000"]);
     for mode in [Mode::Intro, Mode::Try, Mode::Again] {
-        assert_eq!(
-            scene.redis.contend(&place, mode).await.unwrap(),
-            Look::Granted(token)
-        );
+        assert_eq!(scene.redis.contend(&place, mode).await.unwrap(), Look::Granted(token));
         assert_just_below(scene.pttl(&lock), TTL);
     }
 }
@@ -74,10 +59,7 @@ async fn g8_a_lease_whose_record_was_lost_gets_one_again() {
     let () = scene.command(&["DEL", &keys("n").record]);
     let token = granted(scene.intro(&place).await);
     assert!(token > first);
-    assert_eq!(
-        scene.record(),
-        Some((token.get(), "H".to_owned(), token.get() - 1))
-    );
+    assert_eq!(scene.record(), Some((token.get(), "H".to_owned(), token.get() - 1)));
     assert_just_below(scene.pttl(&keys("n").record), ms(600_000) + TTL);
     assert_eq!(granted(scene.intro(&place).await), token);
 }
@@ -201,11 +183,7 @@ async fn g1_a_newer_layout_is_unsupported_and_left_untouched() {
     let lock = keys("n").lock;
     scene.set(&lock, "fl2:whatever");
     for mode in [Mode::Intro, Mode::Try, Mode::Again] {
-        let error = scene
-            .redis
-            .contend(&place("n", TTL), mode)
-            .await
-            .unwrap_err();
+        let error = scene.redis.contend(&place("n", TTL), mode).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unsupported);
     }
     assert_eq!(scene.all_keys(), [lock]);
@@ -222,23 +200,11 @@ async fn g1_a_key_of_another_type_is_a_conflict_before_anything_is_written() {
         assert_eq!(error.kind(), ErrorKind::Conflict);
         assert!(!error.is_passing());
     }
-    let error = scene
-        .redis
-        .release(&place, Token::new(1), true)
-        .await
-        .unwrap_err();
+    let error = scene.redis.release(&place, Token::new(1), true).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Conflict);
+    assert_eq!(scene.redis.inspect(&place.name).await.unwrap_err().kind(), ErrorKind::Conflict);
     assert_eq!(
-        scene.redis.inspect(&place.name).await.unwrap_err().kind(),
-        ErrorKind::Conflict
-    );
-    assert_eq!(
-        scene
-            .redis
-            .force_release(&place.name)
-            .await
-            .unwrap_err()
-            .kind(),
+        scene.redis.force_release(&place.name).await.unwrap_err().kind(),
         ErrorKind::Conflict
     );
     assert_eq!(scene.all_keys(), [lock]);
@@ -253,13 +219,7 @@ async fn g3_tokens_grow_over_releases_expiry_and_loss_of_data() {
         assert!(token.get() > last, "round {round}");
         last = token.get();
         match round % 3 {
-            0 => drop(
-                scene
-                    .redis
-                    .release(&place, Some(token), false)
-                    .await
-                    .unwrap(),
-            ),
+            0 => drop(scene.redis.release(&place, Some(token), false).await.unwrap()),
             1 => scene.expire_lock(),
             _ => scene.command(&["FLUSHALL"]),
         }
@@ -275,11 +235,7 @@ async fn g3_tokens_grow_although_the_servers_clock_is_set_back() {
     assert_eq!(token.get(), ahead + 1);
     let waiting = place("n", TTL);
     assert_eq!(queued(scene.intro(&waiting).await).floor, ahead + 2);
-    scene
-        .redis
-        .release(&holder, Some(token), false)
-        .await
-        .unwrap();
+    scene.redis.release(&holder, Some(token), false).await.unwrap();
     assert_eq!(granted(scene.again(&waiting).await).get(), ahead + 2);
 }
 
@@ -293,11 +249,7 @@ async fn g3_tokens_beyond_32_bits_come_back_to_the_digit() {
     assert_eq!(token.get(), last + 1);
     assert_eq!(scene.record(), Some((last + 1, "H".to_owned(), 1)));
     assert_eq!(
-        scene
-            .redis
-            .release(&place, Some(token), false)
-            .await
-            .unwrap(),
+        scene.redis.release(&place, Some(token), false).await.unwrap(),
         crate::backend::Verdict::Released
     );
     assert_eq!(scene.record(), Some((last + 1, "R".to_owned(), 1)));
@@ -320,29 +272,12 @@ async fn g5_a_clock_set_back_does_not_reorder_the_queue() {
 #[tokio::test]
 async fn g10_names_are_data_and_never_part_of_a_script_or_pattern() {
     let mut scene = Scene::new().await;
-    let names = [
-        "a\" b",
-        "'",
-        "]] --",
-        "*",
-        "a?[b]\\",
-        "\r\nSET x y\r\n",
-        "🔒",
-        "{x}",
-        "%s%.0f",
-    ];
+    let names = ["a\" b", "'", "]] --", "*", "a?[b]\\", "\r\nSET x y\r\n", "🔒", "{x}", "%s%.0f"];
     for name in names {
         let place = place(name, TTL);
         let token = granted(scene.intro(&place).await);
-        assert_eq!(
-            scene.get(&format!("{PREFIX}{name}")),
-            Some(owner_value(&place, &scene.redis))
-        );
-        scene
-            .redis
-            .release(&place, Some(token), false)
-            .await
-            .unwrap();
+        assert_eq!(scene.get(&format!("{PREFIX}{name}")), Some(owner_value(&place, &scene.redis)));
+        scene.redis.release(&place, Some(token), false).await.unwrap();
         assert_eq!(scene.get(&format!("{PREFIX}{name}")), None);
     }
 }

@@ -9,23 +9,15 @@ async fn g5_a_release_hands_the_lock_to_the_first_in_line_and_tells_its_client()
     let other = scene.client().await;
     let [mut ours, mut theirs] = [raw(scene.server.port()), raw(scene.server.port())];
     let mut inbox = ours.as_pubsub();
-    inbox
-        .subscribe(scene.redis.shared.prefix.channel(scene.redis.shared.client))
-        .unwrap();
+    inbox.subscribe(scene.redis.shared.prefix.channel(scene.redis.shared.client)).unwrap();
     let mut other_inbox = theirs.as_pubsub();
-    other_inbox
-        .subscribe(scene.redis.shared.prefix.channel(other.shared.client))
-        .unwrap();
+    other_inbox.subscribe(scene.redis.shared.prefix.channel(other.shared.client)).unwrap();
 
     let (holder, token) = scene.hold(TTL).await;
     let [first, second] = [place("n", TTL), place("n", TTL)];
     let floor = queued(scene.intro(&first).await).floor;
     other.contend(&second, Mode::Intro).await.unwrap();
-    let verdict = scene
-        .redis
-        .release(&holder, Some(token), false)
-        .await
-        .unwrap();
+    let verdict = scene.redis.release(&holder, Some(token), false).await.unwrap();
     assert_eq!(verdict, Verdict::Released);
 
     let member = owner_value(&first, &scene.redis);
@@ -38,11 +30,7 @@ async fn g5_a_release_hands_the_lock_to_the_first_in_line_and_tells_its_client()
 
     // One message to the client that is next, none to anybody else.
     let next = Token::new(next).unwrap();
-    scene
-        .redis
-        .release(&first, Some(next), false)
-        .await
-        .unwrap();
+    scene.redis.release(&first, Some(next), false).await.unwrap();
     let message: String = other_inbox.get_message().unwrap().get_payload().unwrap();
     assert!(message.starts_with(&owner_value(&second, &other)));
     inbox.set_read_timeout(Some(ms(50))).unwrap();
@@ -56,11 +44,7 @@ async fn g4_a_hand_off_grants_the_claim_window_and_not_the_ttl() {
         let (holder, token) = scene.hold(TTL).await;
         let waiting = place("n", ttl);
         scene.intro(&waiting).await;
-        scene
-            .redis
-            .release(&holder, Some(token), false)
-            .await
-            .unwrap();
+        scene.redis.release(&holder, Some(token), false).await.unwrap();
         let names = keys("n");
         assert_just_below(scene.pttl(&names.lock), window);
         assert_just_below(scene.pttl(&names.record), ms(600_000) + window);
@@ -81,15 +65,8 @@ async fn g4_a_dead_contender_is_passed_over() {
     scene.enqueue(&dead, &redis, ms(6_001));
     scene.enqueue(&late, &redis, ms(301));
     scene.enqueue(&alive, &redis, ms(100));
-    scene
-        .redis
-        .release(&holder, Some(token), false)
-        .await
-        .unwrap();
-    assert_eq!(
-        scene.get(&keys("n").lock),
-        Some(owner_value(&alive, &redis))
-    );
+    scene.redis.release(&holder, Some(token), false).await.unwrap();
+    assert_eq!(scene.get(&keys("n").lock), Some(owner_value(&alive, &redis)));
     assert!(scene.queue().is_empty());
 }
 
@@ -106,21 +83,10 @@ async fn g4_who_looked_again_in_time_is_alive_however_long_it_waits() {
         let member = owner_value(place, &redis);
         let () = scene.command(&["ZADD", &keys("n").alive, &until.to_string(), &member]);
     }
-    scene
-        .redis
-        .release(&holder, Some(token), false)
-        .await
-        .unwrap();
-    assert_eq!(
-        scene.get(&keys("n").lock),
-        Some(owner_value(&alive, &redis))
-    );
+    scene.redis.release(&holder, Some(token), false).await.unwrap();
+    assert_eq!(scene.get(&keys("n").lock), Some(owner_value(&alive, &redis)));
     let names = keys("n");
-    assert_eq!(
-        scene.all_keys(),
-        [names.lock, names.record],
-        "signs of life go with the place"
-    );
+    assert_eq!(scene.all_keys(), [names.lock, names.record], "signs of life go with the place");
 }
 
 #[tokio::test]
@@ -133,10 +99,7 @@ async fn g5_a_newcomer_that_finds_the_lock_free_does_not_pass_those_who_wait() {
     let look = queued(scene.intro(&newcomer).await);
     assert!(look.first && !look.foreign);
     assert_just_below(look.remaining.unwrap().as_millis() as i64, ms(5_000));
-    assert_eq!(
-        scene.get(&keys("n").lock),
-        Some(owner_value(&waiting, &scene.redis))
-    );
+    assert_eq!(scene.get(&keys("n").lock), Some(owner_value(&waiting, &scene.redis)));
     // The lease that ran out counts as lost.
     let (handed, _, lost) = scene.record().unwrap();
     assert_eq!(lost, token.get());
@@ -152,10 +115,7 @@ async fn g5_a_try_does_not_pass_those_who_wait() {
     scene.intro(&waiting).await;
     scene.expire_lock();
     assert_eq!(scene.attempt(&place("n", TTL)).await, Look::Busy);
-    assert_eq!(
-        scene.get(&keys("n").lock),
-        Some(owner_value(&waiting, &scene.redis))
-    );
+    assert_eq!(scene.get(&keys("n").lock), Some(owner_value(&waiting, &scene.redis)));
     assert!(scene.queue().is_empty());
 }
 
@@ -204,16 +164,10 @@ async fn g4_a_look_by_anybody_hands_a_free_lock_to_the_first_in_line() {
     scene.expire_lock();
     let look = queued(scene.again(&third).await);
     assert!(!look.first);
-    assert_eq!(
-        scene.get(&keys("n").lock),
-        Some(owner_value(&first, &scene.redis))
-    );
+    assert_eq!(scene.get(&keys("n").lock), Some(owner_value(&first, &scene.redis)));
     assert!(look.floor > scene.record().unwrap().0);
     scene.expire_lock();
-    assert!(
-        queued(scene.again(&third).await).first,
-        "the second has the lock by now"
-    );
+    assert!(queued(scene.again(&third).await).first, "the second has the lock by now");
     scene.expire_lock();
     granted(scene.again(&third).await);
 }
@@ -238,11 +192,7 @@ async fn g5_a_contender_that_is_late_but_not_yet_passed_over_keeps_its_place() {
     let redis = scene.client().await;
     scene.enqueue(&late, &redis, ms(50_000));
     assert!(queued(redis.contend(&late, Mode::Again).await.unwrap()).first);
-    scene
-        .redis
-        .release(&holder, Some(token), false)
-        .await
-        .unwrap();
+    scene.redis.release(&holder, Some(token), false).await.unwrap();
     assert_eq!(scene.get(&keys("n").lock), Some(owner_value(&late, &redis)));
 }
 
@@ -254,11 +204,7 @@ async fn g4_a_place_that_was_passed_over_is_gone() {
     let redis = scene.client().await;
     scene.enqueue(&dead, &redis, ms(7_000));
     scene.enqueue(&alive, &redis, ms(10));
-    scene
-        .redis
-        .release(&holder, Some(token), false)
-        .await
-        .unwrap();
+    scene.redis.release(&holder, Some(token), false).await.unwrap();
     assert_eq!(redis.contend(&dead, Mode::Again).await.unwrap(), Look::Gone);
 }
 
@@ -271,11 +217,7 @@ async fn g4_many_dead_contenders_are_dropped_a_hundred_at_a_time() {
     }
     let place = place("n", TTL);
     let look = queued(scene.intro(&place).await);
-    assert_eq!(
-        (look.remaining, look.first),
-        (Some(Duration::ZERO), true),
-        "look on at once"
-    );
+    assert_eq!((look.remaining, look.first), (Some(Duration::ZERO), true), "look on at once");
     assert_eq!(scene.queue().len(), 51);
     granted(scene.again(&place).await);
     assert!(scene.queue().is_empty());
@@ -291,15 +233,8 @@ async fn g4_what_is_no_contender_of_ours_in_the_queue_is_dropped() {
     }
     let waiting = place("n", TTL);
     scene.intro(&waiting).await;
-    scene
-        .redis
-        .release(&holder, Some(token), false)
-        .await
-        .unwrap();
-    assert_eq!(
-        scene.get(&keys("n").lock),
-        Some(owner_value(&waiting, &scene.redis))
-    );
+    scene.redis.release(&holder, Some(token), false).await.unwrap();
+    assert_eq!(scene.get(&keys("n").lock), Some(owner_value(&waiting, &scene.redis)));
 }
 
 #[tokio::test]
@@ -311,16 +246,9 @@ async fn g5_after_a_del_by_an_administrator_the_queue_goes_on_in_order() {
     scene.intro(&second).await;
     scene.expire_lock();
     // The old holder's release finds it lost and repairs what it finds.
-    let verdict = scene
-        .redis
-        .release(&holder, Some(token), false)
-        .await
-        .unwrap();
+    let verdict = scene.redis.release(&holder, Some(token), false).await.unwrap();
     assert_eq!(verdict, Verdict::Lost);
-    assert_eq!(
-        scene.get(&keys("n").lock),
-        Some(owner_value(&first, &scene.redis))
-    );
+    assert_eq!(scene.get(&keys("n").lock), Some(owner_value(&first, &scene.redis)));
 }
 
 #[tokio::test]

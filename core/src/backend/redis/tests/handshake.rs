@@ -40,22 +40,14 @@ fn add_user(server: &RedisServer, name: &str, rights: &[&str]) -> String {
         .arg(rights)
         .query(&mut raw(server.port()))
         .unwrap();
-    format!(
-        "redis://{name}:p%40ss%2Fw%3Ard%25@127.0.0.1:{}/",
-        server.port()
-    )
+    format!("redis://{name}:p%40ss%2Fw%3Ard%25@127.0.0.1:{}/", server.port())
 }
 
 #[tokio::test]
 async fn the_smallest_rights_are_enough_for_everything() {
     let server = RedisServer::start();
     let (redis, wakeups) = connect(&add_user(&server, "locker", RIGHTS)).await;
-    let mut scene = Scene {
-        raw: raw(server.port()),
-        server,
-        redis,
-        wakeups,
-    };
+    let mut scene = Scene { raw: raw(server.port()), server, redis, wakeups };
     let (holder, token) = scene.hold(TTL).await;
     let [first, second] = [place("n", TTL), place("n", TTL)];
     let mailbox = scene.wakeups.await_grant(first.owner);
@@ -69,31 +61,15 @@ async fn the_smallest_rights_are_enough_for_everything() {
     queued(scene.intro(&second).await);
     assert_eq!(scene.attempt(&place("n", TTL)).await, Look::Busy);
     let () = scene.command(&["SCRIPT", "FLUSH"]);
-    let lease = Renewal {
-        place: holder.clone(),
-        token,
-    };
+    let lease = Renewal { place: holder.clone(), token };
     let () = scene.command(&["DEL", &keys("n").record]);
     for _ in 0..2 {
-        let renewed = scene
-            .redis
-            .renew(vec![lease.clone()])
-            .await
-            .unwrap()
-            .remove(0)
-            .unwrap();
+        let renewed = scene.redis.renew(vec![lease.clone()]).await.unwrap().remove(0).unwrap();
         assert_eq!(renewed, Renewed::Ours);
     }
-    assert_eq!(
-        scene.redis.inspect(&holder.name).await.unwrap().queue.len(),
-        2
-    );
+    assert_eq!(scene.redis.inspect(&holder.name).await.unwrap().queue.len(), 2);
     assert_eq!(scene.redis.list().await.unwrap().len(), 1);
-    let verdict = scene
-        .redis
-        .release(&holder, Some(token), true)
-        .await
-        .unwrap();
+    let verdict = scene.redis.release(&holder, Some(token), true).await.unwrap();
     assert_eq!(verdict, Verdict::Released);
     granted(scene.again(&first).await);
     assert!(scene.redis.force_release(&holder.name).await.unwrap());
@@ -104,67 +80,37 @@ async fn the_smallest_rights_are_enough_for_everything() {
 #[tokio::test]
 async fn g10_a_missing_right_shows_when_the_client_connects() {
     let server = RedisServer::start();
-    let needed_for_locks = RIGHTS
-        .iter()
-        .filter(|right| !["+subscribe", "+scan"].contains(right));
+    let needed_for_locks = RIGHTS.iter().filter(|right| !["+subscribe", "+scan"].contains(right));
     for missing in needed_for_locks.filter(|right| right.starts_with(['+', '~', '&'])) {
         // `+evalsha` is asked for only when a script is known, at the first lock.
         if *missing == "+evalsha" {
             continue;
         }
-        let rights: Vec<_> = RIGHTS
-            .iter()
-            .filter(|right| *right != missing)
-            .copied()
-            .collect();
+        let rights: Vec<_> = RIGHTS.iter().filter(|right| *right != missing).copied().collect();
         let error = connect_error(&add_user(&server, "weak", &rights)).await;
-        assert_eq!(
-            error.kind(),
-            ErrorKind::AuthFailed,
-            "without {missing}: {error}"
-        );
+        assert_eq!(error.kind(), ErrorKind::AuthFailed, "without {missing}: {error}");
         let text = error.to_string().to_lowercase();
         if let Some(command) = missing.strip_prefix('+') {
             assert!(text.contains(command), "without {missing}: {error}");
         }
         assert!(!text.contains("p@ss"), "{error}");
     }
-    let rights: Vec<_> = RIGHTS
-        .iter()
-        .filter(|right| **right != "+evalsha")
-        .copied()
-        .collect();
+    let rights: Vec<_> = RIGHTS.iter().filter(|right| **right != "+evalsha").copied().collect();
     let (redis, _) = connect(&add_user(&server, "weak", &rights)).await;
-    let error = redis
-        .contend(&place("n", TTL), Mode::Intro)
-        .await
-        .unwrap_err();
+    let error = redis.contend(&place("n", TTL), Mode::Intro).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::AuthFailed);
 }
 
 #[tokio::test]
 async fn g10_without_the_right_to_subscribe_locks_still_work() {
     let server = RedisServer::start();
-    let rights: Vec<_> = RIGHTS
-        .iter()
-        .filter(|right| **right != "+subscribe")
-        .copied()
-        .collect();
+    let rights: Vec<_> = RIGHTS.iter().filter(|right| **right != "+subscribe").copied().collect();
     let (redis, wakeups) = connect(&add_user(&server, "deaf", &rights)).await;
-    let scene = Scene {
-        raw: raw(server.port()),
-        server,
-        redis,
-        wakeups,
-    };
+    let scene = Scene { raw: raw(server.port()), server, redis, wakeups };
     let (holder, token) = scene.hold(TTL).await;
     let waiting = place("n", TTL);
     queued(scene.intro(&waiting).await);
-    scene
-        .redis
-        .release(&holder, Some(token), false)
-        .await
-        .unwrap();
+    scene.redis.release(&holder, Some(token), false).await.unwrap();
     granted(scene.again(&waiting).await);
 }
 
@@ -181,10 +127,7 @@ async fn g10_credentials_are_checked_at_once_and_never_shown() {
         let error = connect_error(&url).await;
         assert_eq!(error.kind(), ErrorKind::AuthFailed, "{url}: {error}");
         for shown in [error.to_string(), format!("{error:?}")] {
-            assert!(
-                !shown.contains("wr0ng") && !shown.contains("s3cret"),
-                "{shown}"
-            );
+            assert!(!shown.contains("wr0ng") && !shown.contains("s3cret"), "{shown}");
         }
     }
     for url in [
@@ -228,17 +171,9 @@ async fn g10_urls_are_checked_before_any_io() {
         let error = connect_error(url).await;
         assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{url}: {error}");
         assert!(error.to_string().contains("redis://["), "{error}");
-        assert!(
-            !format!("{error} {error:?}").contains("hunter2"),
-            "{error:?}"
-        );
+        assert!(!format!("{error} {error:?}").contains("hunter2"), "{error:?}");
     }
-    let bad = Redis::connect(
-        &target("redis://localhost/"),
-        &settings("a{b"),
-        Arc::default(),
-    )
-    .await;
+    let bad = Redis::connect(&target("redis://localhost/"), &settings("a{b"), Arc::default()).await;
     assert_eq!(bad.err().unwrap().kind(), ErrorKind::InvalidArgument);
 }
 
@@ -247,11 +182,7 @@ async fn g10_a_server_that_is_not_there_is_unavailable_at_once() {
     let server = RedisServer::start();
     let (url, unix_url) = (server.url(), server.unix_url());
     let error = connect_error(&format!("{url}99")).await;
-    assert_eq!(
-        error.kind(),
-        ErrorKind::InvalidArgument,
-        "no such database: {error}"
-    );
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument, "no such database: {error}");
     drop(server);
     let start = Instant::now();
     for url in [&url, &unix_url, "redis://name.invalid:6379/"] {
@@ -260,23 +191,21 @@ async fn g10_a_server_that_is_not_there_is_unavailable_at_once() {
     }
     let error = connect_error(&url).await.to_string();
     let address = url.trim_start_matches("redis://").trim_end_matches('/');
-    assert!(
-        error.contains(address) && error.contains("refused"),
-        "{error}"
-    );
+    assert!(error.contains(address) && error.contains("refused"), "{error}");
     assert!(start.elapsed() < ms(4_000), "{:?}", start.elapsed());
 }
 
-/// Answers everything with `reply`.
-fn impostor(reply: &'static str) -> String {
+/// Listens, and answers each piece of what it reads.
+fn impostor(answer: fn(&str) -> String) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("redis://{}/", listener.local_addr().unwrap());
     std::thread::spawn(move || {
         for socket in listener.incoming() {
             let mut socket = socket.unwrap();
             std::thread::spawn(move || {
-                let mut request = [0; 4096];
-                while socket.read(&mut request).is_ok_and(|n| n > 0) {
+                let mut request = [0; 8192];
+                while let Ok(n @ 1..) = socket.read(&mut request) {
+                    let reply = answer(&String::from_utf8_lossy(&request[..n]));
                     if socket.write_all(reply.as_bytes()).is_err() {
                         return;
                     }
@@ -287,66 +216,68 @@ fn impostor(reply: &'static str) -> String {
     url
 }
 
+/// An [`impostor`] that speaks the protocol, with these replies to INFO and EVAL.
+macro_rules! server_with {
+    ($info:expr, $eval:expr) => {
+        impostor(|request| {
+            if request.contains("SETINFO") {
+                "+OK\r\n+OK\r\n".to_owned()
+            } else {
+                let info: &str = $info;
+                format!("${}\r\n{info}\r\n{}\r\n", info.len(), $eval)
+            }
+        })
+    };
+}
+
 #[tokio::test]
 async fn g10_what_is_not_redis_is_named_as_such() {
-    for reply in [
-        "HTTP/1.1 400 Bad Request\r\n\r\n",
-        "220 mail ESMTP\r\n",
-        "\u{0}\u{1}",
+    for url in [
+        impostor(|_| "HTTP/1.1 400 Bad Request\r\n\r\n".to_owned()),
+        impostor(|_| "220 mail.example ESMTP\r\n".to_owned()),
+        impostor(|_| "\u{0}\u{1}".to_owned()),
     ] {
-        let error = connect_error(&impostor(reply)).await;
-        assert_eq!(error.kind(), ErrorKind::Unavailable, "{reply:?}: {error}");
-        assert!(
-            error.to_string().contains("Redis protocol"),
-            "{reply:?}: {error}"
-        );
+        let error = connect_error(&url).await;
+        assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+        assert!(error.to_string().contains("Redis protocol"), "{error}");
     }
 }
 
 #[tokio::test]
 async fn g10_a_server_that_does_not_answer_is_given_up_after_the_connect_timeout() {
-    let options = ClientOptions::new()
-        .connect_timeout(ms(200))
-        .settled()
-        .unwrap();
+    let options = ClientOptions::new().connect_timeout(ms(200)).settled().unwrap();
     let start = Instant::now();
-    let connected = Redis::connect(&target(&impostor("")), &options, Arc::default()).await;
+    let connected =
+        Redis::connect(&target(&impostor(|_| String::new())), &options, Arc::default()).await;
     let error = connected.err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
-    assert!(
-        (ms(200)..ms(2_000)).contains(&start.elapsed()),
-        "{:?}",
-        start.elapsed()
-    );
+    assert!((ms(200)..ms(2_000)).contains(&start.elapsed()), "{:?}", start.elapsed());
 }
 
-/// The handshake is CLIENT SETINFO twice, then INFO and EVAL: this answers all at once.
 #[tokio::test]
 async fn g10_servers_that_are_too_old_or_lack_commands_are_unsupported() {
-    for (reply, what) in [
+    for (url, kind, what) in [
+        (server_with!("redis_version:4.0.14\r\n", "*0"), ErrorKind::Unsupported, "4.0.14"),
+        (server_with!("redis_mode:sentinel\r\n", "*0"), ErrorKind::Unsupported, "Sentinel"),
         (
-            "+OK\r\n+OK\r\n$21\r\nredis_version:4.0.14\n\r\n*0\r\n",
-            "version 4.0.14",
-        ),
-        (
-            "+OK\r\n+OK\r\n$20\r\nredis_mode:sentinel\n\r\n*0\r\n",
-            "Sentinel",
-        ),
-        (
-            "+OK\r\n+OK\r\n+x\r\n-ERR unknown command 'EVAL', with args\r\n",
+            server_with!("redis_version:7.0.0", "-ERR unknown command 'EVAL', with args"),
+            ErrorKind::Unsupported,
             "EVAL",
         ),
+        (
+            server_with!("", "-DENIED Redis is running in protected mode"),
+            ErrorKind::AuthFailed,
+            "protected mode",
+        ),
+        (server_with!("", "-LOADING Redis is loading"), ErrorKind::Unavailable, "loading"),
+        (server_with!("", "+strange"), ErrorKind::Internal, "unexpected"),
     ] {
-        let error = connect_error(&impostor(reply)).await;
-        assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+        let error = connect_error(&url).await;
+        assert_eq!(error.kind(), kind, "{error}");
         assert!(error.to_string().contains(what), "{error}");
     }
-    let (reply, kind) = (
-        "+OK\r\n+OK\r\n-DENIED protected mode\r\n",
-        ErrorKind::AuthFailed,
-    );
-    let reply = format!("{reply}-DENIED protected mode\r\n").leak();
-    assert_eq!(connect_error(&impostor(reply)).await.kind(), kind);
+    connect(&server_with!("redis_version:5.0.0\r\n", "*0")).await;
+    connect(&server_with!("something else", "*0")).await;
 }
 
 #[tokio::test]

@@ -8,9 +8,7 @@ use super::*;
 
 /// As the core limits requests.
 async fn attempt(redis: &Redis, limit: Duration) -> Option<crate::Result<Look>> {
-    timeout(limit, redis.contend(&place("n", TTL), Mode::Try))
-        .await
-        .ok()
+    timeout(limit, redis.contend(&place("n", TTL), Mode::Try)).await.ok()
 }
 
 #[tokio::test]
@@ -28,18 +26,11 @@ async fn g4_a_connection_that_was_closed_while_idle_costs_no_request() {
 async fn g4_requests_go_on_after_a_restart_of_the_server() {
     let mut scene = Scene::new().await;
     scene.server.kill();
-    let error = scene
-        .redis
-        .contend(&place("n", TTL), Mode::Intro)
-        .await
-        .unwrap_err();
+    let error = scene.redis.contend(&place("n", TTL), Mode::Intro).await.unwrap_err();
     assert!(error.is_passing());
     scene.server.restart();
     until("a grant", || async {
-        matches!(
-            attempt(&scene.redis, ms(2_000)).await,
-            Some(Ok(Look::Granted(_)))
-        )
+        matches!(attempt(&scene.redis, ms(2_000)).await, Some(Ok(Look::Granted(_))))
     })
     .await;
 }
@@ -53,11 +44,7 @@ async fn g4_a_black_hole_costs_one_request_and_not_minutes() {
     proxy.black_hole();
     assert!(attempt(&redis, ms(400)).await.is_none());
     let start = Instant::now();
-    assert!(
-        attempt(&redis, ms(10_000))
-            .await
-            .is_some_and(|look| look.is_ok())
-    );
+    assert!(attempt(&redis, ms(10_000)).await.is_some_and(|look| look.is_ok()));
     assert!(start.elapsed() < ms(2_000), "{:?}", start.elapsed());
     assert_eq!(proxy.accepted(), 2);
 }
@@ -72,15 +59,9 @@ async fn g4_short_requests_find_a_black_hole_together() {
     let mut tries = 0;
     while attempt(&redis, ms(34)).await.is_none() {
         tries += 1;
-        assert!(
-            start.elapsed() < ms(5_000),
-            "still no connection after {tries} tries"
-        );
+        assert!(start.elapsed() < ms(5_000), "still no connection after {tries} tries");
     }
-    assert!(
-        tries >= 5,
-        "a single slow answer is no reason to connect again ({tries})"
-    );
+    assert!(tries >= 5, "a single slow answer is no reason to connect again ({tries})");
 }
 
 #[tokio::test]
@@ -139,11 +120,7 @@ async fn g4_waiting_requests_share_one_attempt_to_connect_and_its_error() {
         assert!(attempt(&redis, ms(5_000)).await.unwrap().is_err());
     }
     assert_eq!(attempts(), 5);
-    assert!(
-        start.elapsed() >= ms(20 + 40 + 80 + 160 - 10),
-        "{:?}",
-        start.elapsed()
-    );
+    assert!(start.elapsed() >= ms(20 + 40 + 80 + 160 - 10), "{:?}", start.elapsed());
 }
 
 #[tokio::test]
@@ -155,20 +132,9 @@ async fn g4_giving_up_does_not_stop_an_attempt_to_connect() {
         assert!(attempt(&redis, ms(30)).await.is_none());
     }
     server.thaw();
-    assert!(
-        attempt(&redis, ms(5_000))
-            .await
-            .is_some_and(|look| look.is_ok())
-    );
-    let clients: String = redis::cmd("CLIENT")
-        .arg("LIST")
-        .query(&mut raw(server.port()))
-        .unwrap();
-    assert_eq!(
-        clients.lines().count(),
-        2,
-        "one connection of ours:\n{clients}"
-    );
+    assert!(attempt(&redis, ms(5_000)).await.is_some_and(|look| look.is_ok()));
+    let clients: String = redis::cmd("CLIENT").arg("LIST").query(&mut raw(server.port())).unwrap();
+    assert_eq!(clients.lines().count(), 2, "one connection of ours:\n{clients}");
 }
 
 #[tokio::test]
@@ -177,11 +143,7 @@ async fn g8_a_closed_client_sends_nothing_more() {
     scene.hold(TTL).await;
     scene.intro(&place("n", TTL)).await;
     scene.redis.close().await.unwrap();
-    let error = scene
-        .redis
-        .contend(&place("n", TTL), Mode::Try)
-        .await
-        .unwrap_err();
+    let error = scene.redis.contend(&place("n", TTL), Mode::Try).await.unwrap_err();
     assert_eq!(error.kind(), crate::ErrorKind::Closed);
     until("the end of both connections", || {
         let clients: String = scene.command(&["CLIENT", "LIST"]);
@@ -193,12 +155,7 @@ async fn g8_a_closed_client_sends_nothing_more() {
 #[test]
 fn g8_a_backend_outlives_the_runtime_it_connected_in() {
     let server = RedisServer::start();
-    let runtime = || {
-        tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .unwrap()
-    };
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let (redis, _) = runtime().block_on(connect(&server.url()));
     for _ in 0..3 {
         let look = runtime().block_on(attempt(&redis, ms(5_000)));
@@ -212,18 +169,12 @@ async fn idle_clients_send_nothing() {
     let (place, token) = scene.hold(TTL).await;
     let waiting = super::place("n", TTL);
     scene.intro(&waiting).await;
-    scene
-        .redis
-        .release(&place, Some(token), false)
-        .await
-        .unwrap();
+    scene.redis.release(&place, Some(token), false).await.unwrap();
     scene.redis.release(&waiting, None, false).await.unwrap();
     // The subscription stands from now on.
     let commands = |scene: &mut Scene| {
         let stats: String = scene.command(&["INFO", "stats"]);
-        let line = stats
-            .lines()
-            .find_map(|l| l.strip_prefix("total_commands_processed:"));
+        let line = stats.lines().find_map(|l| l.strip_prefix("total_commands_processed:"));
         line.unwrap().trim().parse::<u64>().unwrap()
     };
     until("the subscription", || {

@@ -60,12 +60,7 @@ impl Scene {
     async fn on(server: RedisServer) -> Self {
         let (redis, wakeups) = connect(&server.url()).await;
         let raw = raw(server.port());
-        Scene {
-            server,
-            redis,
-            wakeups,
-            raw,
-        }
+        Scene { server, redis, wakeups, raw }
     }
 
     /// Another client of the same server.
@@ -75,8 +70,7 @@ impl Scene {
 
     /// A command, as an administrator or a foreign client sends it.
     fn command<T: FromRedisValue>(&mut self, command: &[&str]) -> T {
-        self.try_command(command)
-            .unwrap_or_else(|e| panic!("{command:?}: {e}"))
+        self.try_command(command).unwrap_or_else(|e| panic!("{command:?}: {e}"))
     }
 
     fn try_command<T: FromRedisValue>(&mut self, command: &[&str]) -> redis::RedisResult<T> {
@@ -86,11 +80,7 @@ impl Scene {
     }
 
     fn set(&mut self, key: impl ToRedisArgs, value: impl ToRedisArgs) {
-        let () = redis::cmd("SET")
-            .arg(key)
-            .arg(value)
-            .query(&mut self.raw)
-            .unwrap();
+        let () = redis::cmd("SET").arg(key).arg(value).query(&mut self.raw).unwrap();
     }
 
     fn get(&mut self, key: &str) -> Option<String> {
@@ -133,11 +123,7 @@ impl Scene {
     fn record(&mut self) -> Option<(u64, String, u64)> {
         let text = self.get(&keys("n").record)?;
         let parts: Vec<_> = text.split(' ').collect();
-        Some((
-            parts[0].parse().unwrap(),
-            parts[1].to_owned(),
-            parts[2].parse().unwrap(),
-        ))
+        Some((parts[0].parse().unwrap(), parts[1].to_owned(), parts[2].parse().unwrap()))
     }
 
     async fn intro(&self, place: &Arc<Place>) -> Look {
@@ -170,30 +156,21 @@ fn target(url: &str) -> Target {
 
 async fn connect(url: &str) -> (Redis, Arc<Wakeups>) {
     let wakeups = Arc::<Wakeups>::default();
-    let redis = Redis::connect(&target(url), &settings(PREFIX), wakeups.clone())
-        .await
-        .unwrap();
+    let redis = Redis::connect(&target(url), &settings(PREFIX), wakeups.clone()).await.unwrap();
     (redis, wakeups)
 }
 
 async fn connect_with_prefix(url: &str, prefix: &str) -> Redis {
-    Redis::connect(&target(url), &settings(prefix), Arc::default())
-        .await
-        .unwrap()
+    Redis::connect(&target(url), &settings(prefix), Arc::default()).await.unwrap()
 }
 
 async fn connect_error(url: &str) -> crate::Error {
     let connected = Redis::connect(&target(url), &settings(PREFIX), Arc::default()).await;
-    connected
-        .err()
-        .unwrap_or_else(|| panic!("{url} was accepted"))
+    connected.err().unwrap_or_else(|| panic!("{url} was accepted"))
 }
 
 fn raw(port: u16) -> Connection {
-    redis::Client::open(("127.0.0.1", port))
-        .unwrap()
-        .get_connection()
-        .unwrap()
+    redis::Client::open(("127.0.0.1", port)).unwrap().get_connection().unwrap()
 }
 
 fn place(name: &str, ttl: Duration) -> Arc<Place> {
@@ -225,10 +202,7 @@ fn keys(name: &str) -> KeyNames {
 }
 
 fn tombstone(place: &Place) -> String {
-    super::Prefix::new(PREFIX)
-        .unwrap()
-        .keys(&place.name)
-        .tombstone(place.owner)
+    super::Prefix::new(PREFIX).unwrap().keys(&place.name).tombstone(place.owner)
 }
 
 fn owner_value(place: &Place, redis: &Redis) -> String {
@@ -255,20 +229,14 @@ fn queued(look: Look) -> Queued {
 #[track_caller]
 fn assert_just_below(value: i64, of: Duration) {
     let of = of.as_millis() as i64;
-    assert!(
-        value <= of && value > of - 5_000.min(of / 2),
-        "{value} ms is not about {of} ms"
-    );
+    assert!(value <= of && value > of - 5_000.min(of / 2), "{value} ms is not about {of} ms");
 }
 
 /// Waits until the condition holds.
 async fn until<F: Future<Output = bool>>(what: &str, mut condition: impl FnMut() -> F) {
     let start = Instant::now();
     while !condition().await {
-        assert!(
-            start.elapsed() < Duration::from_secs(20),
-            "never came: {what}"
-        );
+        assert!(start.elapsed() < Duration::from_secs(20), "never came: {what}");
         tokio::time::sleep(ms(2)).await;
     }
 }

@@ -41,11 +41,7 @@ impl Proxy {
                 });
             }
         });
-        Proxy {
-            address,
-            swallowed,
-            accepted,
-        }
+        Proxy { address, swallowed, accepted }
     }
 
     pub(super) fn url(&self) -> String {

@@ -5,10 +5,7 @@ use crate::backend::Verdict::{self, Lost, Released, Unknown};
 
 impl Scene {
     async fn release(&self, place: &Arc<Place>, token: impl Into<Option<Token>>) -> Verdict {
-        self.redis
-            .release(place, token.into(), false)
-            .await
-            .unwrap()
+        self.redis.release(place, token.into(), false).await.unwrap()
     }
 }
 
@@ -18,10 +15,7 @@ async fn g7_a_release_leaves_only_the_token_record_for_ten_minutes() {
     let (place, token) = scene.hold(TTL).await;
     assert_eq!(scene.release(&place, token).await, Released);
     let names = keys("n");
-    assert_eq!(
-        scene.record(),
-        Some((token.get(), "R".to_owned(), token.get() - 1))
-    );
+    assert_eq!(scene.record(), Some((token.get(), "R".to_owned(), token.get() - 1)));
     assert_just_below(scene.pttl(&names.record), ms(600_000));
     assert_eq!(scene.all_keys(), [names.record]);
 }
@@ -35,10 +29,7 @@ async fn g8_a_repeated_release_is_told_the_truth() {
     // Also while somebody else holds it, and after that one released or lost it.
     let (second, second_token) = scene.hold(TTL).await;
     assert_eq!(scene.release(&first, first_token).await, Released);
-    assert_eq!(
-        scene.get(&keys("n").lock),
-        Some(owner_value(&second, &scene.redis))
-    );
+    assert_eq!(scene.get(&keys("n").lock), Some(owner_value(&second, &scene.redis)));
     scene.expire_lock();
     assert_eq!(scene.release(&second, second_token).await, Lost);
     assert_eq!(scene.release(&second, second_token).await, Lost);
@@ -79,11 +70,7 @@ async fn g8_the_verdict_goes_by_token() {
         let () = scene.command(&["FLUSHALL"]);
         let place = place("n", TTL);
         let names = keys("n");
-        let holder = if ours {
-            owner_value(&place, &scene.redis)
-        } else {
-            "other".to_owned()
-        };
+        let holder = if ours { owner_value(&place, &scene.redis) } else { "other".to_owned() };
         let () = scene.command(&["SET", &names.lock, &holder, "PX", "30000"]);
         if let Some(record) = record {
             scene.set(&names.record, record);
@@ -118,17 +105,11 @@ async fn g8_a_lease_that_ran_out_is_lost_also_after_the_next_grant() {
     let mut scene = Scene::new().await;
     let (place, token) = scene.hold(ms(100)).await;
     let lock = keys("n").lock;
-    until("the end of the lease", || {
-        std::future::ready(scene.pttl(&lock) == -2)
-    })
-    .await;
+    until("the end of the lease", || std::future::ready(scene.pttl(&lock) == -2)).await;
     assert_eq!(scene.release(&place, token).await, Lost);
     let (_, next) = scene.hold(TTL).await;
     assert_eq!(scene.release(&place, token).await, Lost);
-    assert_eq!(
-        scene.record().unwrap(),
-        (next.get(), "H".to_owned(), token.get())
-    );
+    assert_eq!(scene.record().unwrap(), (next.get(), "H".to_owned(), token.get()));
 }
 
 #[tokio::test]
@@ -141,14 +122,8 @@ async fn g6_a_release_of_somebody_else_changes_nothing() {
     for token in [None, Some(token), Token::new(token.get() + 1)] {
         scene.release(&stranger, token).await;
     }
-    assert_eq!(
-        scene.get(&keys("n").lock),
-        Some(owner_value(&holder, &scene.redis))
-    );
-    assert_eq!(
-        scene.record().unwrap(),
-        (token.get(), "H".to_owned(), token.get() - 1)
-    );
+    assert_eq!(scene.get(&keys("n").lock), Some(owner_value(&holder, &scene.redis)));
+    assert_eq!(scene.record().unwrap(), (token.get(), "H".to_owned(), token.get() - 1));
     assert_eq!(scene.queue(), [owner_value(&waiting, &scene.redis)]);
 }
 
@@ -165,15 +140,8 @@ async fn g7_a_contender_that_leaves_is_in_the_queue_no_more() {
     let names = keys("n");
     let staying = owner_value(&staying, &scene.redis);
     assert_eq!(scene.queue(), [staying.clone()]);
-    assert_eq!(
-        scene.command::<Vec<String>>(&["ZRANGE", &names.alive, "0", "-1"]),
-        [staying]
-    );
-    assert_eq!(
-        scene.get(&tombstone(&leaving)),
-        None,
-        "the normal way leaves no tombstone"
-    );
+    assert_eq!(scene.command::<Vec<String>>(&["ZRANGE", &names.alive, "0", "-1"]), [staying]);
+    assert_eq!(scene.get(&tombstone(&leaving)), None, "the normal way leaves no tombstone");
 }
 
 #[tokio::test]
@@ -184,15 +152,9 @@ async fn g7_a_contender_that_was_granted_while_it_left_hands_the_lock_on() {
     scene.intro(&leaving).await;
     scene.intro(&next).await;
     scene.release(&holder, token).await;
-    assert_eq!(
-        scene.get(&keys("n").lock),
-        Some(owner_value(&leaving, &scene.redis))
-    );
+    assert_eq!(scene.get(&keys("n").lock), Some(owner_value(&leaving, &scene.redis)));
     scene.release(&leaving, None).await;
-    assert_eq!(
-        scene.get(&keys("n").lock),
-        Some(owner_value(&next, &scene.redis))
-    );
+    assert_eq!(scene.get(&keys("n").lock), Some(owner_value(&next, &scene.redis)));
     // Given back and not lost.
     assert_eq!(scene.record().unwrap().2, token.get() - 1);
     scene.release(&next, None).await;
@@ -220,10 +182,7 @@ async fn g4_a_leave_hands_a_free_lock_on() {
     scene.intro(&next).await;
     scene.expire_lock();
     scene.release(&leaving, None).await;
-    assert_eq!(
-        scene.get(&keys("n").lock),
-        Some(owner_value(&next, &scene.redis))
-    );
+    assert_eq!(scene.get(&keys("n").lock), Some(owner_value(&next, &scene.redis)));
 }
 
 #[tokio::test]
@@ -234,19 +193,9 @@ async fn g7_a_late_intro_that_took_the_lock_once_more_is_cleaned_up_by_the_same_
     let again = granted(scene.intro(&place).await);
     assert!(again > token);
     // The release of the first lease: that one was lost, and nothing stays behind.
-    assert_eq!(
-        scene
-            .redis
-            .release(&place, Some(token), true)
-            .await
-            .unwrap(),
-        Lost
-    );
+    assert_eq!(scene.redis.release(&place, Some(token), true).await.unwrap(), Lost);
     assert_eq!(scene.get(&keys("n").lock), None);
-    assert_eq!(
-        scene.record().unwrap(),
-        (again.get(), "R".to_owned(), token.get())
-    );
+    assert_eq!(scene.record().unwrap(), (again.get(), "R".to_owned(), token.get()));
     assert_eq!(scene.intro(&place).await, Look::Gone);
 }
 
@@ -259,11 +208,7 @@ async fn g7_every_key_has_an_end() {
     scene.again(&first).await;
     scene.intro(&second).await;
     scene.intro(&second).await;
-    scene
-        .redis
-        .release(&place("n", TTL), None, true)
-        .await
-        .unwrap();
+    scene.redis.release(&place("n", TTL), None, true).await.unwrap();
     let assert_limited = |scene: &mut Scene| {
         for key in scene.all_keys() {
             let left = scene.pttl(&key);

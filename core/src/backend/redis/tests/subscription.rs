@@ -41,14 +41,8 @@ async fn g4_the_first_queued_answer_subscribes_and_then_everybody_looks() {
     assert_eq!(next_mail(&second_mail).await, Mail::Look);
     queued(scene.intro(&second).await);
     assert_eq!(listeners(&mut scene), 1, "one per client");
-    scene
-        .redis
-        .release(&place_held, Some(token), false)
-        .await
-        .unwrap();
-    let Mail::Granted(token) = next_mail(&first_mail).await else {
-        panic!("no grant")
-    };
+    scene.redis.release(&place_held, Some(token), false).await.unwrap();
+    let Mail::Granted(token) = next_mail(&first_mail).await else { panic!("no grant") };
     assert_eq!(scene.record().unwrap().0, token);
     let no_more = timeout(ms(50), next_mail(&second_mail)).await;
     assert!(no_more.is_err(), "{no_more:?}");
@@ -82,17 +76,9 @@ async fn g4_a_subscription_that_died_without_a_word_is_found_by_the_first_lost_m
     queued(redis.contend(&waiting, Mode::Intro).await.unwrap());
     assert_eq!(next_mail(&mailbox).await, Mail::Look);
     proxy.black_hole();
-    scene
-        .redis
-        .release(&holder, Some(token), false)
-        .await
-        .unwrap();
+    scene.redis.release(&holder, Some(token), false).await.unwrap();
     // The request's own connection is found dead first, then its next look finds the grant.
-    assert!(
-        timeout(ms(300), redis.contend(&waiting, Mode::Again))
-            .await
-            .is_err()
-    );
+    assert!(timeout(ms(300), redis.contend(&waiting, Mode::Again)).await.is_err());
     granted(redis.contend(&waiting, Mode::Again).await.unwrap());
     assert_eq!(next_mail(&mailbox).await, Mail::Look, "subscribed again");
 }
@@ -107,23 +93,10 @@ async fn g4_malformed_messages_are_ignored() {
     assert_eq!(next_mail(&mailbox).await, Mail::Look);
     let channel = scene.redis.shared.prefix.channel(scene.redis.shared.client);
     let member = owner_value(&waiting, &scene.redis);
-    for message in [
-        "",
-        "x",
-        " 1",
-        &member,
-        &format!("{member} x"),
-        &format!("lost {member}"),
-    ] {
+    for message in ["", "x", " 1", &member, &format!("{member} x"), &format!("lost {member}")] {
         let () = scene.command(&["PUBLISH", &channel, message]);
     }
-    scene
-        .redis
-        .release(&holder, Some(token), false)
-        .await
-        .unwrap();
-    let Mail::Granted(token) = next_mail(&mailbox).await else {
-        panic!("no grant")
-    };
+    scene.redis.release(&holder, Some(token), false).await.unwrap();
+    let Mail::Granted(token) = next_mail(&mailbox).await else { panic!("no grant") };
     assert_eq!(scene.record().unwrap().0, token);
 }
