@@ -168,9 +168,6 @@ fn code(error: &RedisError) -> &str {
 
 /// One line that says what happened.
 fn text(error: &RedisError) -> String {
-    if error.is_timeout() {
-        return "no connection within the time limit".to_owned();
-    }
     match (error.code(), error.detail()) {
         (Some(code), Some(detail)) => format!("{code} {detail}"),
         (Some(code), None) => code.to_owned(),

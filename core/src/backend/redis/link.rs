@@ -1,5 +1,6 @@
 //! The one connection that carries all requests of a client, and its replacement.
 
+use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -147,7 +148,7 @@ impl Shared {
         tokio::time::sleep_until(retry.at.into()).await;
         let opened = match timeout(self.connect_timeout, Line::open(&self.server)).await {
             Ok(opened) => opened,
-            Err(_) => Err(std::io::Error::from(std::io::ErrorKind::TimedOut).into()),
+            Err(_) => Err(no_connection_within(self.connect_timeout).into()),
         };
         let mut state = self.state();
         if !matches!(*state, State::Ended) {
@@ -167,6 +168,11 @@ impl Shared {
         // Nothing that can panic runs under this lock.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn no_connection_within(limit: Duration) -> io::Error {
+    let text = format!("no connection within {} ms", limit.as_millis());
+    io::Error::new(io::ErrorKind::TimedOut, text)
 }
 
 impl Line {

@@ -138,9 +138,9 @@ async fn g7_a_contender_that_leaves_is_in_the_queue_no_more() {
     }
     scene.release(&leaving, None).await;
     let names = keys("n");
-    let staying = owner_value(&staying, &scene.redis);
-    assert_eq!(scene.queue(), [staying.clone()]);
-    assert_eq!(scene.command::<Vec<String>>(&["ZRANGE", &names.alive, "0", "-1"]), [staying]);
+    let staying = [owner_value(&staying, &scene.redis)];
+    assert_eq!(scene.queue(), staying);
+    assert_eq!(scene.command::<Vec<String>>(&["ZRANGE", &names.alive, "0", "-1"]), staying);
     assert_eq!(scene.get(&tombstone(&leaving)), None, "the normal way leaves no tombstone");
 }
 
