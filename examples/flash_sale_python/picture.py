@@ -13,7 +13,8 @@ CLOSE = 60
 # More bars are joined, so that a sale of any size makes a picture that a browser likes.
 MAX_BARS = 10_000
 
-HOLDS, WAITS, DIED, INK = "#2563eb", "#cbd5e1", "#dc2626", "#1e293b"
+HOLDS, WAITS, DIED, LOST, INK = "#2563eb", "#cbd5e1", "#dc2626", "#f59e0b", "#1e293b"
+COLOURS = {Outcome.CRASHED: DIED, Outcome.LOST: LOST, Outcome.REFUSED: LOST}
 
 
 def draw(report: Report, turns: list[Turn]) -> str:
@@ -33,7 +34,7 @@ def draw(report: Report, turns: list[Turn]) -> str:
         *legend(report.locked),
         *whole.frame(),
         *whole.joined_bars(held),
-        *whole.deaths(turns),
+        *whole.accidents(turns),
         *close.frame(),
         *close.single_bars(closer),
         "</svg>\n",
@@ -48,6 +49,7 @@ def legend(locked: bool) -> list[str]:
             (HOLDS, "holds the lock"),
             (WAITS, "waits for it (closer look)"),
             (DIED, "was killed"),
+            (LOST, "lost its lease"),
         ]
     parts = []
     for number, (colour, meaning) in enumerate(entries):
@@ -94,7 +96,7 @@ class Panel:
         """One path per worker; where there are too many bars, neighbours become one."""
         rows: list[list[tuple[float, float]]] = [[] for _ in range(self.workers)]
         for turn in turns:
-            if turn.outcome is not Outcome.CRASHED:
+            if turn.outcome is Outcome.SOLD:
                 rows[turn.worker].append((self.x(turn.start), self.x(turn.end)))
         gap = 0.02
         while sum(map(len, rows)) > MAX_BARS:
@@ -110,17 +112,20 @@ class Panel:
             parts.append(f'<path fill="{HOLDS}" d="{path}"/>')
         return parts
 
-    def deaths(self, turns: list[Turn]) -> list[str]:
-        """The killed worker, from its grant until somebody else got the lock."""
+    def accidents(self, turns: list[Turn]) -> list[str]:
+        """Leases that were lost, and the killed worker until somebody else got the lock."""
         parts = []
         for number, turn in enumerate(turns):
+            if turn.outcome not in COLOURS:
+                continue
+            end, note = turn.end, ""
             if turn.outcome is Outcome.CRASHED:
                 end = turns[number + 1].start if number + 1 < len(turns) else turn.end
-                x, y = self.x(turn.start), self.y(turn.worker)
-                width = max(self.x(end) - x, 1)
                 note = f"killed holding token {turn.token}"
-                parts.append(f'<g opacity="0.6">{bar(x, y, width, self.height, DIED)}</g>')
-                parts.append(text(x + 6, y + self.height / 2 + 4, note))
+            x, y = self.x(turn.start), self.y(turn.worker)
+            mark = bar(x, y, max(self.x(end) - x, 1), self.height, COLOURS[turn.outcome])
+            parts.append(f'<g opacity="0.6">{mark}</g>')
+            parts.append(text(x + 6, y + self.height / 2 + 4, note))
         return parts
 
     def single_bars(self, turns: list[Turn]) -> list[str]:
@@ -134,7 +139,7 @@ class Panel:
                 f"worker {turn.worker}, token {turn.token}: waited {turn.waited:.2f} ms,"
                 f" held {turn.end - turn.start:.2f} ms"
             )
-            colour = DIED if turn.outcome is Outcome.CRASHED else HOLDS
+            colour = COLOURS.get(turn.outcome, HOLDS)
             holds.append(bar(start, y, max(end - start, 0.5), height, colour, figures))
         return waits + holds
 

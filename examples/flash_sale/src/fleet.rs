@@ -40,13 +40,7 @@ impl Fleet {
                 worker::run(&client, &job, |turn| Ok(sender.send(turn)?)).await
             }))
         };
-        Ok((
-            Fleet {
-                workers: jobs.into_iter().map(start).collect(),
-                killed: None,
-            },
-            reports,
-        ))
+        Ok((Fleet { workers: jobs.into_iter().map(start).collect(), killed: None }, reports))
     }
 
     /// Processes, each with a client of its own. They are this program, run again.
@@ -68,13 +62,7 @@ impl Fleet {
             let reading = tokio::spawn(read_reports(child.stdout.take(), sender.clone()));
             workers.push(Worker::Process(child, reading));
         }
-        Ok((
-            Fleet {
-                workers,
-                killed: None,
-            },
-            reports,
-        ))
+        Ok((Fleet { workers, killed: None }, reports))
     }
 
     /// Ends a worker without giving it a chance to clean up.
@@ -95,11 +83,7 @@ impl Fleet {
                 Worker::Process(mut child, reading) => {
                     reading.await??;
                     let status = child.wait().await?;
-                    if status.success() {
-                        Ok(())
-                    } else {
-                        Err(status.to_string().into())
-                    }
+                    if status.success() { Ok(()) } else { Err(status.to_string().into()) }
                 }
             };
             if self.killed != Some(number) {

@@ -14,12 +14,7 @@ use clap::{Args, Parser, Subcommand, value_parser};
 pub(crate) struct Options {
     /// Where the lock is kept. With a server's URL (redis://host/) the workers are processes, with
     /// memory: they are tasks of this one.
-    #[arg(
-        long,
-        env = "FENCELOCK_URL",
-        hide_env_values = true,
-        default_value = "memory:"
-    )]
+    #[arg(long, env = "FENCELOCK_URL", hide_env_values = true, default_value = "memory:")]
     pub(crate) url: String,
 
     /// Units to sell.
@@ -100,10 +95,7 @@ impl Job {
         if self.no_lock {
             arguments.push("--no-lock".to_owned());
         }
-        arguments.extend(
-            self.crash_after
-                .map(|turns| format!("--crash-after={turns}")),
-        );
+        arguments.extend(self.crash_after.map(|turns| format!("--crash-after={turns}")));
         arguments
     }
 
@@ -120,7 +112,5 @@ impl Job {
 
 /// Microseconds since 1970. Good enough for a report; the lock itself never asks this clock.
 pub(crate) fn wall_clock() -> u64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |time| time.as_micros() as u64)
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_micros() as u64)
 }

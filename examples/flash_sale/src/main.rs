@@ -53,9 +53,7 @@ async fn main() -> ExitCode {
 async fn sell(options: &Options) -> Result<bool, Failure> {
     if options.crash && options.workers < 2 {
         let message = "--crash needs at least 2 workers: one to kill and one to go on\n";
-        Options::command()
-            .error(ErrorKind::ValueValidation, message)
-            .exit();
+        Options::command().error(ErrorKind::ValueValidation, message).exit();
     }
     let folder = tempfile::tempdir()?;
     let store = Store::create(folder.path(), options.stock)?;

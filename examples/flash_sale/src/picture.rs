@@ -20,23 +20,16 @@ const MAX_BARS: usize = 10_000;
 const HOLDS: &str = "#2563eb";
 const WAITS: &str = "#cbd5e1";
 const DIED: &str = "#dc2626";
+const LOST: &str = "#f59e0b";
 const INK: &str = "#1e293b";
 
 /// Draws turns that are sorted by time.
 pub(crate) fn draw(report: &Report, turns: &[Turn]) -> String {
-    let held: Vec<&Turn> = turns
-        .iter()
-        .filter(|t| t.outcome != Outcome::SoldOut)
-        .collect();
+    let held: Vec<&Turn> = turns.iter().filter(|t| t.outcome != Outcome::SoldOut).collect();
     let whole = Panel::new("The whole sale", report.workers, 92.0, &held);
     let from = held.len().saturating_sub(CLOSE) / 2;
     let closer = &held[from..(from + CLOSE).min(held.len())];
-    let close = Panel::new(
-        "A closer look at its middle",
-        report.workers,
-        whole.bottom(),
-        closer,
-    );
+    let close = Panel::new("A closer look at its middle", report.workers, whole.bottom(), closer);
     let height = close.bottom();
 
     Document::new()
@@ -46,22 +39,13 @@ pub(crate) fn draw(report: &Report, turns: &[Turn]) -> String {
         .set("font-family", "sans-serif")
         .set("font-size", 12)
         .set("fill", INK)
-        .add(
-            Rectangle::new()
-                .set("width", "100%")
-                .set("height", "100%")
-                .set("fill", "#ffffff"),
-        )
-        .add(
-            text(LEFT, 28.0, &report.title)
-                .set("font-size", 18)
-                .set("font-weight", "bold"),
-        )
+        .add(Rectangle::new().set("width", "100%").set("height", "100%").set("fill", "#ffffff"))
+        .add(text(LEFT, 28.0, &report.title).set("font-size", 18).set("font-weight", "bold"))
         .add(text(LEFT, 48.0, &report.summary()).set("font-size", 13))
         .add(legend(report.locked))
         .add(whole.frame())
         .add(whole.joined_bars(&held))
-        .add(whole.deaths(turns))
+        .add(whole.accidents(turns))
         .add(close.frame())
         .add(close.single_bars(closer))
         .to_string()
@@ -73,6 +57,7 @@ fn legend(locked: bool) -> Group {
             (HOLDS, "holds the lock"),
             (WAITS, "waits for it (closer look)"),
             (DIED, "was killed"),
+            (LOST, "lost its lease"),
         ]
     } else {
         &[(HOLDS, "reads the stock, then writes it (without the lock)")]
@@ -80,9 +65,7 @@ fn legend(locked: bool) -> Group {
     let mut group = Group::new();
     for (number, (colour, meaning)) in entries.iter().enumerate() {
         let x = LEFT + 190.0 * number as f64;
-        group = group
-            .add(bar(x, 59.0, 12.0, 12.0, colour))
-            .add(text(x + 18.0, 69.0, meaning));
+        group = group.add(bar(x, 59.0, 12.0, 12.0, colour)).add(text(x + 18.0, 69.0, meaning));
     }
     group
 }
@@ -102,13 +85,7 @@ impl Panel {
         let from = turns.iter().map(|turn| turn.from).min().unwrap_or(0) as f64;
         let until = turns.iter().map(|turn| turn.until).max().unwrap_or(0) as f64;
         let row = (400.0 / workers as f64).clamp(4.0, 24.0);
-        Panel {
-            title,
-            workers,
-            top,
-            row,
-            time: from..until.max(from + 1.0),
-        }
+        Panel { title, workers, top, row, time: from..until.max(from + 1.0) }
     }
 
     fn rows_top(&self) -> f64 {
@@ -163,7 +140,7 @@ impl Panel {
     /// One path per worker; where there are too many bars, neighbours become one.
     fn joined_bars(&self, turns: &[&Turn]) -> Group {
         let mut rows: Vec<Vec<(f64, f64)>> = vec![Vec::new(); self.workers];
-        for turn in turns.iter().filter(|turn| turn.outcome != Outcome::Crashed) {
+        for turn in turns.iter().filter(|turn| turn.outcome == Outcome::Sold) {
             rows[turn.worker].push((self.x(turn.from), self.x(turn.until)));
         }
         let mut gap = 0.02;
@@ -185,19 +162,23 @@ impl Panel {
         group
     }
 
-    /// The killed worker, from its grant until somebody else got the lock.
-    fn deaths(&self, turns: &[Turn]) -> Group {
+    /// Leases that were lost, and the killed worker until somebody else got the lock.
+    fn accidents(&self, turns: &[Turn]) -> Group {
         let mut group = Group::new();
         for (number, turn) in turns.iter().enumerate() {
-            if turn.outcome == Outcome::Crashed {
-                let until = turns.get(number + 1).map_or(turn.until, |next| next.from);
-                let (x, y) = (self.x(turn.from), self.y(turn.worker));
-                let width = (self.x(until) - x).max(1.0);
-                let note = format!("killed holding token {}", turn.token);
-                group = group
-                    .add(bar(x, y, width, self.bar_height(), DIED).set("opacity", 0.6))
-                    .add(text(x + 6.0, y + self.bar_height() * 0.5 + 4.0, &note));
-            }
+            let (until, note) = match turn.outcome {
+                Outcome::Sold | Outcome::SoldOut => continue,
+                Outcome::Lost | Outcome::Refused => (turn.until, String::new()),
+                Outcome::Crashed => (
+                    turns.get(number + 1).map_or(turn.until, |next| next.from),
+                    format!("killed holding token {}", turn.token),
+                ),
+            };
+            let (x, y) = (self.x(turn.from), self.y(turn.worker));
+            let width = (self.x(until) - x).max(1.0);
+            group = group
+                .add(bar(x, y, width, self.bar_height(), colour(turn)).set("opacity", 0.6))
+                .add(text(x + 6.0, y + self.bar_height() * 0.5 + 4.0, &note));
         }
         group
     }
@@ -217,15 +198,18 @@ impl Panel {
                 turn.waited() as f64 / 1e3,
                 turn.until.saturating_sub(turn.from) as f64 / 1e3
             );
-            let colour = if turn.outcome == Outcome::Crashed {
-                DIED
-            } else {
-                HOLDS
-            };
-            let hold = bar(from, y, (until - from).max(0.5), height, colour);
+            let hold = bar(from, y, (until - from).max(0.5), height, colour(turn));
             holds = holds.add(hold.add(Title::new(figures)));
         }
         Group::new().add(waits).add(holds)
+    }
+}
+
+fn colour(turn: &Turn) -> &'static str {
+    match turn.outcome {
+        Outcome::Sold | Outcome::SoldOut => HOLDS,
+        Outcome::Crashed => DIED,
+        Outcome::Lost | Outcome::Refused => LOST,
     }
 }
 
@@ -244,10 +228,7 @@ fn join(row: &mut Vec<(f64, f64)>, gap: f64) {
 fn tick_step(span: f64) -> f64 {
     let power = 10_f64.powf((span / 10.0).log10().floor());
     let steps = [1.0, 2.0, 5.0, 10.0].map(|factor| factor * power);
-    steps
-        .into_iter()
-        .find(|step| span / step <= 12.0)
-        .unwrap_or(span)
+    steps.into_iter().find(|step| span / step <= 12.0).unwrap_or(span)
 }
 
 fn text(x: f64, y: f64, content: &str) -> Text {

@@ -40,11 +40,7 @@ impl Report {
         let count = |outcome| turns.iter().filter(|turn| turn.outcome == outcome).count();
         let waits = waits(turns);
         let workers = usize::from(options.workers);
-        let kind = if options.is_one_process() {
-            "tasks"
-        } else {
-            "processes"
-        };
+        let kind = if options.is_one_process() { "tasks" } else { "processes" };
         let lock = match options.url.split(':').next() {
             _ if options.no_lock => "no lock",
             Some("memory") | None => "lock in memory",
@@ -74,14 +70,7 @@ impl Report {
 
     /// The figures in one line.
     pub(crate) fn summary(&self) -> String {
-        let Report {
-            total,
-            sold,
-            orders_per_second,
-            wait_p50,
-            wait_p99,
-            ..
-        } = self;
+        let Report { total, sold, orders_per_second, wait_p50, wait_p99, .. } = self;
         let oversold = self.oversold();
         let sales = format!(
             "{total} units, {sold} sold, {oversold} oversold, {orders_per_second:.0} orders/s"
@@ -105,11 +94,7 @@ impl Report {
     /// The last line.
     pub(crate) fn verdict(&self) -> String {
         if !self.locked {
-            format!(
-                "WITHOUT THE LOCK: oversold {} of {} units",
-                self.oversold(),
-                self.total
-            )
+            format!("WITHOUT THE LOCK: oversold {} of {} units", self.oversold(), self.total)
         } else if self.is_as_promised() {
             "OK: every unit was sold exactly once".to_owned()
         } else {
@@ -146,11 +131,7 @@ impl fmt::Display for Report {
             Some(Some(crash)) => writeln!(f, "crash       {crash}")?,
             Some(None) => writeln!(f, "crash       nobody went on after it, or it never came")?,
         }
-        let rise = if self.tokens_rise {
-            "rise"
-        } else {
-            "DO NOT RISE"
-        };
+        let rise = if self.tokens_rise { "rise" } else { "DO NOT RISE" };
         write!(f, "tokens      {rise} in the order of the orders")
     }
 }
@@ -158,9 +139,7 @@ impl fmt::Display for Report {
 impl Crash {
     /// The crash, if there was one and somebody got the lock after it.
     fn find(turns: &[Turn]) -> Option<Self> {
-        let at = turns
-            .iter()
-            .position(|turn| turn.outcome == Outcome::Crashed)?;
+        let at = turns.iter().position(|turn| turn.outcome == Outcome::Crashed)?;
         let (victim, next) = (turns[at], turns.get(at + 1)?);
         Some(Crash {
             worker: victim.worker,
@@ -173,17 +152,9 @@ impl Crash {
 
 impl fmt::Display for Crash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Crash {
-            worker,
-            token,
-            gap,
-            ttl_ms,
-        } = self;
+        let Crash { worker, token, gap, ttl_ms } = self;
         write!(f, "worker {worker} was killed holding token {token}; ")?;
-        write!(
-            f,
-            "the others waited {gap:.0} ms and went on (ttl {ttl_ms} ms)"
-        )
+        write!(f, "the others waited {gap:.0} ms and went on (ttl {ttl_ms} ms)")
     }
 }
 

@@ -38,10 +38,7 @@ impl Store {
     }
 
     pub(crate) fn open(folder: &Path) -> Self {
-        Store {
-            stock: folder.join("stock"),
-            orders: folder.join("orders"),
-        }
+        Store { stock: folder.join("stock"), orders: folder.join("orders") }
     }
 
     /// The units left. With a token, this is the first step of a change, and from now on nobody
@@ -71,10 +68,7 @@ impl Store {
             row.left = left;
             row.highest_token = row.highest_token.max(token.unwrap_or(0));
             let line = format!("{} worker-{worker}\n", token.unwrap_or(0));
-            OpenOptions::new()
-                .append(true)
-                .open(orders)?
-                .write_all(line.as_bytes())?;
+            OpenOptions::new().append(true).open(orders)?.write_all(line.as_bytes())?;
             Ok(true)
         })
         .await
@@ -84,12 +78,7 @@ impl Store {
     pub(crate) fn orders(&self) -> io::Result<Vec<Order>> {
         let token = |line: &str| line.split(' ').next().and_then(|token| token.parse().ok());
         let text = fs::read_to_string(&self.orders)?;
-        Ok(text
-            .lines()
-            .map(|line| Order {
-                token: token(line).filter(|t| *t > 0),
-            })
-            .collect())
+        Ok(text.lines().map(|line| Order { token: token(line).filter(|t| *t > 0) }).collect())
     }
 
     /// One atomic statement on the row of product 123, off the threads that renew leases.
@@ -125,18 +114,9 @@ impl Row {
     fn load(file: &mut File) -> io::Result<Self> {
         let mut text = String::new();
         file.read_to_string(&mut text)?;
-        let mut numbers = text
-            .split(' ')
-            .map(|number| number.parse().map_err(io::Error::other));
-        let mut next = || {
-            numbers
-                .next()
-                .unwrap_or_else(|| Err(io::ErrorKind::InvalidData.into()))
-        };
-        Ok(Row {
-            left: next()?,
-            highest_token: next()?,
-        })
+        let mut numbers = text.split(' ').map(|number| number.parse().map_err(io::Error::other));
+        let mut next = || numbers.next().unwrap_or_else(|| Err(io::ErrorKind::InvalidData.into()));
+        Ok(Row { left: next()?, highest_token: next()? })
     }
 
     fn save(self, file: &mut File) -> io::Result<()> {
@@ -164,12 +144,7 @@ mod tests {
         assert!(store.place_order(2, Some(7), 8).await.expect("write"));
 
         assert_eq!(store.read_stock(None).await.expect("read"), 8);
-        let tokens: Vec<_> = store
-            .orders()
-            .expect("orders")
-            .iter()
-            .map(|o| o.token)
-            .collect();
+        let tokens: Vec<_> = store.orders().expect("orders").iter().map(|o| o.token).collect();
         assert_eq!(tokens, [Some(5), Some(7)]);
     }
 }

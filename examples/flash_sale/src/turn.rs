@@ -52,18 +52,8 @@ impl Turn {
 
 impl fmt::Display for Turn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = OUTCOMES
-            .iter()
-            .find(|(o, _)| *o == self.outcome)
-            .map_or("?", |(_, name)| name);
-        let Turn {
-            worker,
-            token,
-            asked,
-            from,
-            until,
-            ..
-        } = self;
+        let name = OUTCOMES.iter().find(|(o, _)| *o == self.outcome).map_or("?", |(_, name)| name);
+        let Turn { worker, token, asked, from, until, .. } = self;
         write!(f, "{worker} {name} {token} {asked} {from} {until}")
     }
 }
@@ -76,10 +66,7 @@ impl FromStr for Turn {
         let [worker, name, token, asked, from, until] = fields[..] else {
             return Err(format!("a worker reported {line:?}").into());
         };
-        let outcome = OUTCOMES
-            .iter()
-            .find(|(_, n)| *n == name)
-            .map(|(outcome, _)| *outcome);
+        let outcome = OUTCOMES.iter().find(|(_, n)| *n == name).map(|(outcome, _)| *outcome);
         Ok(Turn {
             worker: worker.parse()?,
             outcome: outcome.ok_or("a worker reported an unknown outcome")?,

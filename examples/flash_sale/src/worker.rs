@@ -22,9 +22,7 @@ pub(crate) async fn run(
     job: &Job,
     mut report: impl FnMut(Turn) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let options = LockOptions::new()
-        .ttl(Duration::from_millis(job.ttl_ms))
-        .renew(job.renew);
+    let options = LockOptions::new().ttl(Duration::from_millis(job.ttl_ms)).renew(job.renew);
     let lock = client.lock_with(LOCK, options)?;
     let store = Store::open(&job.store);
 
@@ -63,14 +61,7 @@ async fn buy_one(lock: &Lock, store: &Store, job: &Job) -> Result<Turn, Failure>
         Err(error) if error.kind() == ErrorKind::Lost => {}
         released => released?,
     }
-    Ok(Turn {
-        worker: job.worker,
-        outcome,
-        token,
-        asked,
-        from,
-        until,
-    })
+    Ok(Turn { worker: job.worker, outcome, token, asked, from, until })
 }
 
 /// The section that must not run twice at the same time: read the stock, check it, write it back
@@ -94,25 +85,14 @@ async fn sell_one_unit(
     // that. So the order carries the fencing token, and the store refuses it if somebody with a
     // higher one has been there meanwhile.
     let taken = store.place_order(worker, token, left - 1).await?;
-    Ok(if taken {
-        Outcome::Sold
-    } else {
-        Outcome::Refused
-    })
+    Ok(if taken { Outcome::Sold } else { Outcome::Refused })
 }
 
 /// The same without the lock, to see what it prevents.
 async fn buy_without_lock(store: &Store, job: &Job) -> Result<Turn, Failure> {
     let from = job.now();
     let outcome = sell_one_unit(store, job.worker, None).await?;
-    Ok(Turn {
-        worker: job.worker,
-        outcome,
-        token: 0,
-        asked: from,
-        from,
-        until: job.now(),
-    })
+    Ok(Turn { worker: job.worker, outcome, token: 0, asked: from, from, until: job.now() })
 }
 
 /// Takes the lock and never gives it back, as a worker does that crashes.
@@ -122,12 +102,5 @@ async fn hold_for_ever(lock: &Lock, job: &Job) -> Result<Turn, Failure> {
     let token = lease.token().get();
     std::mem::forget(lease); // dropping it would release it; a crash drops nothing
     let from = job.now();
-    Ok(Turn {
-        worker: job.worker,
-        outcome: Outcome::Crashed,
-        token,
-        asked,
-        from,
-        until: from,
-    })
+    Ok(Turn { worker: job.worker, outcome: Outcome::Crashed, token, asked, from, until: from })
 }

@@ -28,24 +28,14 @@ impl Sale {
             .map(|(name, value)| (name.to_owned(), value.trim().to_owned()))
             .collect();
         let output_and_errors = printed + &String::from_utf8_lossy(&output.stderr);
-        Sale {
-            succeeded: output.status.success(),
-            output: output_and_errors,
-            figures,
-        }
+        Sale { succeeded: output.status.success(), output: output_and_errors, figures }
     }
 
     /// The number that a line begins with.
     fn number(&self, name: &str) -> f64 {
-        let value = self
-            .figures
-            .get(name)
-            .map(String::as_str)
-            .unwrap_or_default();
+        let value = self.figures.get(name).map(String::as_str).unwrap_or_default();
         let number = value.split(' ').next().unwrap_or_default();
-        number
-            .parse()
-            .unwrap_or_else(|_| panic!("no number for {name:?} in:\n{}", self.output))
+        number.parse().unwrap_or_else(|_| panic!("no number for {name:?} in:\n{}", self.output))
     }
 
     #[track_caller]
@@ -61,47 +51,25 @@ impl Sale {
         ] {
             assert_eq!(self.number(name), expected, "{name} in:\n{}", self.output);
         }
-        assert!(
-            self.figures["tokens"].starts_with("rise"),
-            "{}",
-            self.output
-        );
+        assert!(self.figures["tokens"].starts_with("rise"), "{}", self.output);
         assert!(self.number("orders/s") > 0.0, "{}", self.output);
-        assert!(
-            self.number("wait p50") <= self.number("wait p99"),
-            "{}",
-            self.output
-        );
+        assert!(self.number("wait p50") <= self.number("wait p99"), "{}", self.output);
     }
 
     #[track_caller]
     fn assert_oversold(&self) {
         assert!(self.succeeded, "{}", self.output);
         assert!(self.number("oversold") > 0.0, "{}", self.output);
-        assert!(
-            self.output.contains("WITHOUT THE LOCK: oversold"),
-            "{}",
-            self.output
-        );
+        assert!(self.output.contains("WITHOUT THE LOCK: oversold"), "{}", self.output);
     }
 
     /// The others waited for the ttl, and at most a second more.
     #[track_caller]
     fn assert_survived_crash(&self) {
-        let crash = self
-            .figures
-            .get("crash")
-            .map(String::as_str)
-            .unwrap_or_default();
-        let waited = crash
-            .split_once("waited ")
-            .and_then(|(_, rest)| rest.split(' ').next());
+        let crash = self.figures.get("crash").map(String::as_str).unwrap_or_default();
+        let waited = crash.split_once("waited ").and_then(|(_, rest)| rest.split(' ').next());
         let waited: f64 = waited.and_then(|ms| ms.parse().ok()).unwrap_or_default();
-        assert!(
-            (1_900.0..3_000.0).contains(&waited),
-            "waited {waited} ms:\n{}",
-            self.output
-        );
+        assert!((1_900.0..3_000.0).contains(&waited), "waited {waited} ms:\n{}", self.output);
     }
 }
 
@@ -111,10 +79,7 @@ fn redis(test: &str) -> String {
         "FENCELOCK_TEST_REDIS_URL is not set; `make test` starts a server and sets it, as does `tests/services/run redis COMMAND`",
     );
     let separator = if url.contains('?') { '&' } else { '?' };
-    format!(
-        "{url}{separator}fl.prefix=flash-sale-{test}-{}:",
-        std::process::id()
-    )
+    format!("{url}{separator}fl.prefix=flash-sale-{test}-{}:", std::process::id())
 }
 
 fn picture(test: &str) -> PathBuf {
@@ -176,16 +141,8 @@ fn flash_sale_says_what_is_wrong_with_its_options() {
         (&["--crash", "--workers", "1"], "at least 2 workers"),
     ] {
         let sale = Sale::run("memory:", arguments, None);
-        assert!(
-            !sale.succeeded && sale.output.contains(hint),
-            "{arguments:?}: {}",
-            sale.output
-        );
+        assert!(!sale.succeeded && sale.output.contains(hint), "{arguments:?}: {}", sale.output);
     }
     let sale = Sale::run("gopher://", &[], None);
-    assert!(
-        !sale.succeeded && sale.output.starts_with("flash_sale: "),
-        "{}",
-        sale.output
-    );
+    assert!(!sale.succeeded && sale.output.starts_with("flash_sale: "), "{}", sale.output);
 }
