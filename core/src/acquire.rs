@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{sleep, timeout};
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::backend::{Look, Mode, Place, Request};
 use crate::client::Core;
@@ -115,6 +116,8 @@ struct Candidate<'a> {
     /// A request that can introduce us was sent and never answered, so it may still arrive.
     unanswered: bool,
     rest: Rest,
+    /// Closing the client waits until this place has ended and begun its withdrawal.
+    _tracked: TaskTrackerToken,
 }
 
 /// What a place leaves behind when it is dropped.
@@ -154,6 +157,7 @@ impl<'a> Candidate<'a> {
             look_wanted: false,
             unanswered: false,
             rest: Rest::Nothing,
+            _tracked: core.track(),
             place,
         })
     }
@@ -180,7 +184,7 @@ impl<'a> Candidate<'a> {
                 Event::Mail(Mail::Woken) | Event::Time => None,
             };
             match step {
-                Some(Step::Hold(grant)) => return Ok(End::Held(self.hold(grant))),
+                Some(Step::Hold(grant)) => return self.hold(grant).map(End::Held),
                 Some(Step::StartAgain) => return Ok(End::StartAgain),
                 Some(Step::Busy) => return Ok(End::Busy),
                 Some(Step::Look) => self.look_wanted = true,
@@ -288,7 +292,7 @@ impl<'a> Candidate<'a> {
         None
     }
 
-    fn hold(mut self, grant: Grant) -> Lease {
+    fn hold(mut self, grant: Grant) -> Result<Lease> {
         self.rest = Rest::Settled;
         let held = Arc::new(Held::new(
             self.place.clone(),
@@ -300,7 +304,10 @@ impl<'a> Candidate<'a> {
         ));
         self.core.wakeups.hold(self.place.owner, held.clone());
         self.core.watchdog.add(&held, grant.handed_off);
-        Lease::new(held, self.core.clone())
+        let lease = Lease::new(held, self.core.clone());
+        // Closing releases what it finds in the list above; what comes after it, such as a grant
+        // that its own releases hand to us, ends here.
+        self.core.check_usable().map(|()| lease)
     }
 
     /// Waits a little for the withdrawal; what is not done by then goes on in the background.

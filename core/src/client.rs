@@ -10,6 +10,7 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::backend::{self, Backend, Place, Request, Verdict};
 use crate::clock::{Alarm, Instant};
@@ -202,6 +203,11 @@ impl Core {
         F: Future<Output = ()> + Send + 'static,
     {
         self.tasks.spawn_on(work, &self.runtime)
+    }
+
+    /// [`Client::close`] waits until this is dropped.
+    pub(crate) fn track(&self) -> TaskTrackerToken {
+        self.tasks.token()
     }
 
     /// One request of an administrator, within the request timeout.
