@@ -51,9 +51,9 @@ impl Lease {
         self.lease.remaining().as_secs_f64()
     }
 
-    fn is_lost(&self) -> Result<bool, Failure> {
-        self.client.check_process()?;
-        Ok(self.lease.is_lost())
+    #[getter]
+    fn watch(&self) -> Watch {
+        Watch { watch: self.lease.watch(), client: self.client.clone() }
     }
 
     fn check(&self) -> Result<(), Failure> {
@@ -81,17 +81,33 @@ impl Lease {
             drop(runtime.spawn(async move { drop(lease.release().await) }));
         }
     }
+}
+
+/// What only watches a lease. It does not keep it: a thread that waits for the loss of a lease that
+/// nobody else refers to any more would hold the lock for ever.
+#[pyclass(frozen, module = "fencelock._native")]
+pub(crate) struct Watch {
+    watch: fencelock::Watch,
+    client: Arc<OpenClient>,
+}
+
+#[pymethods]
+impl Watch {
+    fn is_lost(&self) -> Result<bool, Failure> {
+        self.client.check_process()?;
+        Ok(self.watch.is_lost())
+    }
 
     /// Waits for the end of the lease; true if it was lost, false if it was released or the time
     /// is over.
     fn wait_lost(&self, within: &Bound<'_, PyAny>) -> Result<Call, Failure> {
         self.client.check_process()?;
         let within = convert::maybe_seconds(within, "timeout", convert::TIMEOUT)?;
-        let lease = self.lease.clone();
+        let watch = self.watch.clone();
         Ok(Call::new(async move {
             let ended = match within {
-                Some(within) => timeout(within, lease.ended()).await.ok(),
-                None => Some(lease.ended().await),
+                Some(within) => timeout(within, watch.ended()).await.ok(),
+                None => Some(watch.ended().await),
             };
             Ok(Value::Flag(ended == Some(Ended::Lost)))
         }))

@@ -25,7 +25,7 @@ mod _native {
     #[pymodule_export]
     use super::completions::Completions;
     #[pymodule_export]
-    use super::lease::Lease;
+    use super::lease::{Lease, Watch};
     #[pymodule_export]
     use super::lock::Lock;
 

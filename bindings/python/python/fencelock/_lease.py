@@ -18,17 +18,19 @@ class Lost:
     A lease that was released is not lost and never will be, so its waits end with False.
     """
 
-    __slots__ = ("_native",)
+    __slots__ = ("_name", "_watch")
 
     def __init__(self, native: _native.Lease) -> None:
-        self._native = native
+        # Not the lease: what only watches it must not keep it from being released.
+        self._watch = native.watch
+        self._name = native.name
 
     def is_set(self) -> bool:
         """Whether the lease was lost. Computed from the clock, without I/O. Final once true.
 
         Raises Forked in a forked child.
         """
-        return self._native.is_lost()
+        return self._watch.is_lost()
 
     def wait(self, timeout: float | None = None) -> bool:
         """Waits until the lease is lost: at its deadline at the latest, whatever the server does.
@@ -36,14 +38,14 @@ class Lost:
         ``timeout`` in seconds, None = for ever. Returns True if it was lost; False if the time is
         over, or the lease was released. Raises InvalidArgument, Forked.
         """
-        return bool(self._native.wait_lost(timeout).wait())
+        return bool(self._watch.wait_lost(timeout).wait())
 
     async def wait_async(self) -> bool:
         """``wait`` for asyncio. Cancel-safe."""
-        return bool(await run(self._native.wait_lost(None)))
+        return bool(await run(self._watch.wait_lost(None)))
 
     def __repr__(self) -> str:
-        return f"<fencelock.Lost of {self._native.name!r}>"
+        return f"<fencelock.Lost of {self._name!r}>"
 
 
 class Lease:
@@ -182,7 +184,7 @@ class Lease:
 
     def _check_lost(self) -> None:
         try:
-            lost = self._native.is_lost()
+            lost = self._native.watch.is_lost()
         except Forked:
             return
         if lost:
@@ -206,7 +208,7 @@ class _Body:
         self._cancelling = 0 if self._task is None else self._task.cancelling()
         self._cancelled = False
         self._bridge = bridge(asyncio.get_running_loop())
-        self._call = native.wait_lost(None)
+        self._call = native.watch.wait_lost(None)
         self._number = self._bridge.start(self._call, self._ended)
 
     def _ended(self, lost: bool, _error: BaseException | None) -> None:

@@ -1,0 +1,62 @@
+"""Fixtures: every contract test runs on each backend."""
+
+import os
+import re
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import fencelock
+from support import RedisServer, redis_server
+
+
+def shared_redis_url() -> str:
+    url = os.environ.get("FENCELOCK_TEST_REDIS_URL")
+    if url is None:
+        if os.environ.get("FENCELOCK_TEST_WITHOUT_REDIS") == "1":
+            pytest.skip("FENCELOCK_TEST_WITHOUT_REDIS=1")
+        # Not a skip: a run without servers must not look like a good one.
+        pytest.fail("FENCELOCK_TEST_REDIS_URL is not set: run the tests with tests/services/run")
+    return url
+
+
+@pytest.fixture(params=["memory", "redis"])
+def url(request: pytest.FixtureRequest) -> str:
+    """A backend that several clients of this process share."""
+    if request.param == "memory":
+        return f"memory:{uuid.uuid4()}"
+    return shared_redis_url()
+
+
+@pytest.fixture
+def redis_url() -> str:
+    """The shared Redis server, for tests that need several processes."""
+    return shared_redis_url()
+
+
+@pytest.fixture
+def own_redis(tmp_path: Path) -> Iterator[RedisServer]:
+    """A Redis server that the test may stop."""
+    with redis_server(tmp_path) as server:
+        yield server
+
+
+@pytest.fixture
+def name(request: pytest.FixtureRequest) -> str:
+    """A lock name that no other test uses."""
+    return f"{re.sub(r'[^a-z0-9_]', '-', request.node.name)}/{uuid.uuid4()}"
+
+
+@pytest.fixture
+def client(url: str) -> Iterator[fencelock.Client]:
+    with fencelock.connect(url) as client:
+        yield client
+
+
+@pytest.fixture
+def other(url: str) -> Iterator[fencelock.Client]:
+    """A second client of the same backend."""
+    with fencelock.connect(url) as client:
+        yield client
