@@ -70,7 +70,7 @@ impl Retry {
 type Outcome = watch::Receiver<Option<RedisResult<Arc<Line>>>>;
 
 /// One connection. Requests under way keep it alive after it was replaced.
-pub(super) struct Line {
+struct Line {
     connection: MultiplexedConnection,
     driver: AbortHandle,
     broken: Arc<AtomicBool>,

@@ -11,7 +11,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::join_all;
+use futures_util::{StreamExt, stream};
 use redis::{Cmd, Pipeline, RedisError, Value};
 
 use self::fault::{Fault, Server};
@@ -45,6 +45,9 @@ mod value;
 /// How many calls go in one pipeline: enough to save round trips, few enough that the requests of
 /// others need not wait long between them.
 const BATCH: usize = 500;
+/// How many pipelines of one renewal are under way at once. Enough to hide a round trip of 50 ms,
+/// few enough that an acquire does not queue behind all leases of the client.
+const BATCHES_UNDER_WAY: usize = 16;
 
 /// A Redis server.
 pub(super) struct Redis {
@@ -108,9 +111,14 @@ impl Backend for Redis {
 
     fn renew(&self, leases: Vec<Renewal>) -> Request<Vec<Result<Renewed>>> {
         let shared = self.shared.clone();
+        let batches: Vec<_> = leases.chunks(BATCH).map(<[Renewal]>::to_vec).collect();
         Box::pin(async move {
-            let batches = leases.chunks(BATCH).map(|batch| shared.renew(batch));
-            Ok(join_all(batches).await.into_iter().flatten().collect())
+            let renew = |batch: Vec<Renewal>| {
+                let shared = shared.clone();
+                async move { shared.renew(&batch).await }
+            };
+            let results = stream::iter(batches).map(renew).buffered(BATCHES_UNDER_WAY);
+            Ok(results.flat_map(stream::iter).collect().await)
         })
     }
 

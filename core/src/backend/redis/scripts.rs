@@ -30,7 +30,7 @@ pub(super) static RIGHTS: LazyLock<Script> = script!("lua/rights.lua");
 impl Script {
     /// A call by hash, still without its keys and arguments, which the caller adds in this order.
     pub(super) fn call(&self, keys: usize) -> Cmd {
-        let mut command = Cmd::with_capacity(12, 768);
+        let mut command = Cmd::with_capacity(12, 512);
         command.arg("EVALSHA").arg(&self.sha1).arg(keys);
         command
     }

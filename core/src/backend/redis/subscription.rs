@@ -1,7 +1,7 @@
 //! The wake-up channel of a client: one subscription, whatever the number of locks.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::StreamExt;
@@ -42,6 +42,7 @@ struct Listener {
     channel: String,
     wakeups: Arc<Wakeups>,
     running: AtomicBool,
+    ended: AtomicBool,
     doubted: Notify,
 }
 
@@ -60,6 +61,7 @@ impl Subscription {
             channel,
             wakeups,
             running: AtomicBool::new(false),
+            ended: AtomicBool::new(false),
             doubted: Notify::new(),
         };
         Subscription { listener: Arc::new(listener), task: Mutex::default() }
@@ -67,10 +69,13 @@ impl Subscription {
 
     /// Starts listening unless that has been done.
     pub(super) fn start(&self) {
-        if !self.listener.running.swap(true, Ordering::AcqRel) {
+        if self.listener.running.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let mut task = self.task();
+        if !self.listener.ended.load(Ordering::Acquire) {
             let listener = Running(self.listener.clone());
-            let task = tokio::spawn(async move { listener.0.run().await });
-            *self.task.lock().unwrap_or_else(PoisonError::into_inner) = Some(task.abort_handle());
+            *task = Some(tokio::spawn(async move { listener.0.run().await }).abort_handle());
         }
     }
 
@@ -79,10 +84,17 @@ impl Subscription {
         self.listener.doubted.notify_one();
     }
 
+    /// Stops listening for good.
     pub(super) fn end(&self) {
-        if let Some(task) = self.task.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        let mut task = self.task();
+        self.listener.ended.store(true, Ordering::Release);
+        if let Some(task) = task.take() {
             task.abort();
         }
+    }
+
+    fn task(&self) -> MutexGuard<'_, Option<AbortHandle>> {
+        self.task.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
