@@ -1,0 +1,2 @@
+//! Measurements as ratios, side by side in one run.
+fn main() {}

@@ -1,0 +1,102 @@
+//! Many leases of one client over a slow link: one watchdog renews them all, and none is lost.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use fencelock::{Client, Lease, LockOptions};
+use fencelock_test_support::clock::ms;
+use fencelock_test_support::process::{cpu_seconds, resident_bytes};
+use fencelock_test_support::redis_server::{RedisServer, calls};
+use fencelock_test_support::toxiproxy::Proxy;
+use futures_util::{StreamExt, TryStreamExt, stream};
+
+use crate::outcome::Outcome;
+
+#[derive(Clone, clap::Args)]
+pub(crate) struct Options {
+    #[arg(long, default_value_t = 10_000)]
+    leases: u32,
+    #[arg(long, default_value_t = 5000)]
+    ttl_ms: u64,
+    #[arg(long, default_value_t = 25)]
+    hold_s: u64,
+    /// Added to the link in each direction
+    #[arg(long, default_value_t = 25)]
+    delay_ms: u64,
+}
+
+/// How many acquires are under way at once, so that these do not decide the memory in use.
+const AT_ONCE: usize = 500;
+
+pub(crate) async fn run(options: Options) -> Result<Outcome> {
+    let server = RedisServer::start()?;
+    let proxy = Proxy::to(server.port())?;
+    proxy.delay(options.delay_ms)?;
+    let mut connection = server.connection().await?;
+    let client = Client::connect(&proxy.redis_url()).await?;
+    let ttl = Duration::from_millis(options.ttl_ms);
+
+    // What the first requests need for good does not count.
+    let warm: Vec<_> = acquire(&client, "warm", AT_ONCE as u32 * 2, ttl).await?;
+    stream::iter(warm).for_each_concurrent(AT_ONCE, async |l| drop(l.release().await)).await;
+
+    let memory = resident_bytes()?;
+    let start = Instant::now();
+    let leases = acquire(&client, "many", options.leases, ttl).await?;
+    let acquiring = start.elapsed();
+    let after = resident_bytes()?;
+
+    let pid = std::process::id();
+    let (cpu, server_cpu) = (cpu_seconds(pid)?, cpu_seconds(server.pid())?);
+    let renewals = calls(&mut connection, &["evalsha"]).await?;
+    let start = Instant::now();
+    tokio::time::sleep(Duration::from_secs(options.hold_s)).await;
+    let held_for = start.elapsed().as_secs_f64();
+    let share = (cpu_seconds(pid)? - cpu) / held_for * 100.0;
+    let server_share = (cpu_seconds(server.pid())? - server_cpu) / held_for * 100.0;
+    let renewals = calls(&mut connection, &["evalsha"]).await? - renewals;
+    let lost = leases.iter().filter(|lease| !lease.is_held()).count();
+    let shortest = leases.iter().map(Lease::remaining).min().unwrap_or_default();
+
+    let start = Instant::now();
+    let count = leases.len();
+    let refused = stream::iter(leases)
+        .map(async |lease| lease.release().await.is_err())
+        .buffer_unordered(AT_ONCE)
+        .filter(|refused| std::future::ready(*refused))
+        .count()
+        .await;
+    let mut outcome = Outcome::default();
+    let mut figure = |what: &str, value: String| outcome.figure(what, value);
+    figure(
+        "leases, ttl, held for, delay added",
+        format!(
+            "{count}, {} s, {held_for:.0} s, {}+{} ms",
+            ttl.as_secs_f64(),
+            options.delay_ms,
+            options.delay_ms
+        ),
+    );
+    figure("taken in, released in", format!("{acquiring:.1?}, {:.1?}", start.elapsed()));
+    figure("lost", lost.to_string());
+    figure("shortest time that was left", format!("{shortest:.1?}"));
+    figure("renewals per lease and ttl/3", {
+        let turns = held_for / (ttl.as_secs_f64() / 3.0);
+        format!("{:.2}", renewals as f64 / count as f64 / turns)
+    });
+    figure("share of a core, client / server", format!("{share:.1} % / {server_share:.1} %"));
+    let each = after.saturating_sub(memory) as f64 / count as f64;
+    figure("memory per lease", format!("{each:.0} bytes"));
+    outcome.promise(lost == 0 && refused == 0, || {
+        format!("{lost} leases were lost, {refused} could not be released")
+    });
+    Ok(outcome)
+}
+
+async fn acquire(client: &Client, name: &str, count: u32, ttl: Duration) -> Result<Vec<Lease>> {
+    let locks = (0..count).map(|i| {
+        let lock = client.lock_with(&format!("{name}-{i}"), LockOptions::new().ttl(ttl));
+        async move { anyhow::Ok(lock?.acquire_timeout(ms(60_000)).await?) }
+    });
+    stream::iter(locks).buffer_unordered(AT_ONCE).try_collect().await
+}
