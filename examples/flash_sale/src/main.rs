@@ -115,6 +115,6 @@ fn jobs(options: &Options, store: &Path) -> Vec<Job> {
 }
 
 fn progress_bar(stock: u64) -> ProgressBar {
-    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} sold, {per_sec}");
+    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} sold");
     ProgressBar::new(stock).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
