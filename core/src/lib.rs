@@ -14,6 +14,7 @@ mod name;
 mod options;
 mod owner;
 mod period;
+mod process;
 mod token;
 mod url;
 mod wakeups;

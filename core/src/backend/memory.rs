@@ -2,7 +2,7 @@
 //! with: the same steps as the Redis scripts, on plain structures.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use super::{Backend, Look, Mode, Place, Queued, Renewal, Renewed, Request, Verdict};
@@ -11,6 +11,7 @@ use crate::error::{Error, Result};
 use crate::info::{LockInfo, LockState, WaiterInfo};
 use crate::name::Name;
 use crate::period::{claim_window, sign_of_life};
+use crate::process::PerProcess;
 use crate::token::Token;
 use crate::url::Target;
 use crate::wakeups::Wakeups;
@@ -52,9 +53,9 @@ impl Memory {
 }
 
 fn shared_space(name: &str) -> Arc<Mutex<Space>> {
-    static SPACES: OnceLock<Mutex<HashMap<String, Arc<Mutex<Space>>>>> = OnceLock::new();
-    let spaces = SPACES.get_or_init(Mutex::default);
-    spaces
+    static SPACES: PerProcess<Mutex<HashMap<String, Arc<Mutex<Space>>>>> = PerProcess::new();
+    SPACES
+        .get()
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
         .entry(name.to_owned())

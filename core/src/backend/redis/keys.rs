@@ -4,11 +4,10 @@
 //! the name). Names that begin with `~fl` are refused, so no helper can be the key of a lock. The
 //! tag makes a helper hash to the cluster slot of its lock key, whatever braces the name has.
 
-use std::sync::LazyLock;
-
 use crate::error::{Error, Result};
 use crate::name::Name;
 use crate::owner::{ClientId, OwnerId};
+use crate::process::Constant;
 
 const SLOTS: u16 = 16_384;
 /// The `1` is the version of the layout.
@@ -146,7 +145,7 @@ fn tag(slot: u16) -> String {
 /// This is part of the layout: every version must derive the same tags. The text of a number is
 /// the usual one, digits `0`–`9` then `a`–`z`, most significant first, no leading zeros. Making
 /// the table takes a few milliseconds, once per process.
-static TAGS: LazyLock<Box<[u32]>> = LazyLock::new(|| {
+static TAGS: Constant<Box<[u32]>> = Constant::new(|| {
     const NONE: u32 = u32::MAX;
     let mut tags = vec![NONE; usize::from(SLOTS)].into_boxed_slice();
     let mut missing = tags.len();

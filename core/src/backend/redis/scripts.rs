@@ -1,8 +1,8 @@
 //! The Lua scripts. All keys go in KEYS and all values in ARGV: nothing is spliced into a script.
 
-use std::sync::LazyLock;
-
 use redis::{Arg, Cmd};
+
+use crate::process::Constant;
 
 /// A script and the hash by which the server knows it once it has run.
 pub(super) struct Script {
@@ -12,20 +12,20 @@ pub(super) struct Script {
 
 macro_rules! script {
     ($($part:literal),+) => {
-        LazyLock::new(|| {
+        Constant::new(|| {
             let source = concat!($(include_str!($part)),+);
             Script { source, sha1: redis::Script::new(source).get_hash().to_owned() }
         })
     };
 }
 
-pub(super) static CONTEND: LazyLock<Script> = script!("lua/common.lua", "lua/contend.lua");
-pub(super) static RELEASE: LazyLock<Script> = script!("lua/common.lua", "lua/release.lua");
-pub(super) static RENEW: LazyLock<Script> = script!("lua/renew.lua");
-pub(super) static FORCE_RELEASE: LazyLock<Script> =
+pub(super) static CONTEND: Constant<Script> = script!("lua/common.lua", "lua/contend.lua");
+pub(super) static RELEASE: Constant<Script> = script!("lua/common.lua", "lua/release.lua");
+pub(super) static RENEW: Constant<Script> = script!("lua/renew.lua");
+pub(super) static FORCE_RELEASE: Constant<Script> =
     script!("lua/common.lua", "lua/force_release.lua");
-pub(super) static INSPECT: LazyLock<Script> = script!("lua/inspect.lua");
-pub(super) static RIGHTS: LazyLock<Script> = script!("lua/rights.lua");
+pub(super) static INSPECT: Constant<Script> = script!("lua/inspect.lua");
+pub(super) static RIGHTS: Constant<Script> = script!("lua/rights.lua");
 
 impl Script {
     /// A call by hash, still without its keys and arguments, which the caller adds in this order.
