@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use fencelock::{Error, ErrorKind, LockInfo, Result};
-use fencelock_shared::{OpenClient, Runtime, panic};
+use fencelock_shared::{OpenClient, Runtime, panic, runtime};
 use futures_util::FutureExt;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -105,10 +105,10 @@ impl Call {
             Err(closed) => {
                 let now = async { work.now_or_never() };
                 let outcome = Runtime::existing().and_then(|runtime| runtime.block_on(now));
-                return Ok(outcome.unwrap_or(Err(closed))?.into_python(py)?);
+                return finish(py, outcome.unwrap_or(Err(closed)));
             }
         };
-        let _call = runtime.enter();
+        let call = runtime.enter();
         let sliced = async { timeout(SLICE, &mut work).await };
         let mut outcome = py.detach(|| runtime.block_on(sliced)).ok();
         if outcome.is_none() && !is_main_thread(py)? {
@@ -116,7 +116,8 @@ impl Call {
         }
         loop {
             if let Some(outcome) = outcome {
-                return Ok(outcome?.into_python(py)?);
+                drop(call);
+                return finish(py, outcome);
             }
             if let Err(interrupt) = py.check_signals() {
                 // Dropping an acquire withdraws it.
@@ -129,9 +130,12 @@ impl Call {
     }
 
     /// Starts the call; its end is queued in `completions` under the number that this returns.
-    fn start(&self, completions: &Completions) -> Result<u64, Failure> {
+    fn start(&self, py: Python<'_>, completions: &Completions) -> Result<u64, Failure> {
         let work = self.take()?;
-        let runtime = Runtime::current()?;
+        let runtime = match Runtime::current() {
+            Ok(runtime) => runtime,
+            Err(closed) => return Err(ending(py, closed)?.into()),
+        };
         let (number, queue) = completions.expect();
         let task = runtime.spawn(async move { queue.push(number, work.await) });
         *self.started.lock().unwrap_or_else(PoisonError::into_inner) = Some(task.abort_handle());
@@ -145,6 +149,31 @@ impl Call {
             task.abort();
         }
     }
+}
+
+fn finish(py: Python<'_>, outcome: Result<Value>) -> Result<Py<PyAny>, Failure> {
+    match outcome {
+        Ok(value) => Ok(value.into_python(py)?),
+        Err(error) if error.kind() == ErrorKind::Closed => Err(ending(py, error)?.into()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Gives the error back, except to a daemon thread of a process that is ending, which never comes
+/// back from its call: so it is with all calls of such threads, and an exception would be printed
+/// by a program that has done nothing wrong.
+fn ending(py: Python<'_>, closed: Error) -> PyResult<Error> {
+    let ends = runtime::check_open().is_err();
+    if ends
+        && py.import("threading")?.call_method0("current_thread")?.getattr("daemon")?.is_truthy()?
+    {
+        py.detach(|| {
+            loop {
+                std::thread::park();
+            }
+        })
+    }
+    Ok(closed)
 }
 
 /// Only the main thread runs signal handlers; the others need not wake up to look for them.

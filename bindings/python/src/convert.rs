@@ -52,10 +52,7 @@ pub(crate) fn text(value: &Bound<'_, PyAny>, what: &str) -> Result<String, Failu
 }
 
 /// [`text`], or `None`.
-pub(crate) fn maybe_text(
-    value: &Bound<'_, PyAny>,
-    what: &str,
-) -> Result<Option<String>, Failure> {
+pub(crate) fn maybe_text(value: &Bound<'_, PyAny>, what: &str) -> Result<Option<String>, Failure> {
     if value.is_none() { Ok(None) } else { text(value, what).map(Some) }
 }
 
