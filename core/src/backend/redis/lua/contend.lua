@@ -79,7 +79,7 @@ if mode == 'again' then
   redis.call('PEXPIRE', ALIVE, HELPER_TTL)
   first = rank == 0
 else
-  local last = redis.call('ZREVRANGE', QUEUE, 0, 0, 'WITHSCORES')
+  local last = redis.call('ZRANGE', QUEUE, -1, -1, 'WITHSCORES')
   local order = math.max((tonumber(last[2]) or 0) + 1, now())
   if redis.call('ZADD', QUEUE, 'NX', string.format('%.0f', order), me) == 1 then
     first = not last[1]

@@ -8,8 +8,8 @@ local refused = {}
 for _, call in ipairs({
   {'TIME'}, {'GET', key}, {'EXISTS', key}, {'PTTL', key}, {'PEXPIRE', key, 1}, {'DEL', key},
   {'SET', key, '', 'PX', 1, 'XX'}, {'ZADD', key, 'XX', 1, ''}, {'ZREM', key, ''},
-  {'ZRANK', key, ''}, {'ZSCORE', key, ''}, {'ZRANGE', key, 0, 0}, {'ZREVRANGE', key, 0, 0},
-  {'ZPOPMIN', key}, {'PUBLISH', ARGV[1], ''},
+  {'ZRANK', key, ''}, {'ZSCORE', key, ''}, {'ZRANGE', key, 0, 0}, {'ZPOPMIN', key},
+  {'PUBLISH', ARGV[1], ''},
 }) do
   local reply = redis.pcall(unpack(call))
   if type(reply) == 'table' and reply.err then

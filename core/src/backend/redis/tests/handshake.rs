@@ -11,7 +11,7 @@ use crate::backend::{Renewal, Renewed, Verdict};
 const RIGHTS: &[&str] = &[
     "resetchannels",
     "~fencelock:*",
-    "&fencelock:*",
+    "&fencelock:~fl1:w:*",
     "-@all",
     "+eval",
     "+evalsha",
@@ -27,7 +27,6 @@ const RIGHTS: &[&str] = &[
     "+zrank",
     "+zscore",
     "+zrange",
-    "+zrevrange",
     "+zpopmin",
     "+publish",
     "+subscribe",
