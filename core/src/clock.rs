@@ -11,6 +11,7 @@ const CLOCK: ClockId = ClockId::Boottime;
 const CLOCK: ClockId = ClockId::Monotonic;
 
 /// An instant in nanoseconds since boot.
+#[cfg_attr(feature = "file", derive(serde::Serialize, serde::Deserialize))]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Instant(u64);
 
@@ -108,7 +109,7 @@ impl Alarm {
 }
 
 /// Microseconds since 1970: for tokens of backends without a server, never for a deadline.
-#[cfg(feature = "memory")]
+#[cfg(any(feature = "memory", feature = "file"))]
 pub(crate) fn unix_micros() -> u64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.map_or(0, |d| u64::try_from(d.as_micros()).unwrap_or(u64::MAX))

@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 /// Who has a place in the queue or a lease: 128 random bits, new for every place.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[cfg_attr(feature = "file", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "file", serde(into = "String", try_from = "String"))]
 pub(crate) struct OwnerId(u128);
 
 impl OwnerId {
@@ -36,8 +38,25 @@ impl FromStr for OwnerId {
     }
 }
 
+#[cfg(feature = "file")]
+impl From<OwnerId> for String {
+    fn from(id: OwnerId) -> String {
+        id.to_string()
+    }
+}
+
+#[cfg(feature = "file")]
+impl TryFrom<String> for OwnerId {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse().map_err(|()| "an owner id has 32 hexadecimal digits")
+    }
+}
+
 /// Which client to wake: 64 random bits, one per client.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "file", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct ClientId(u64);
 
 impl ClientId {
@@ -49,6 +68,18 @@ impl ClientId {
 impl fmt::Display for ClientId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:016x}", self.0)
+    }
+}
+
+#[cfg(feature = "file")]
+impl FromStr for ClientId {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        if text.len() != 16 || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
+            return Err(());
+        }
+        u64::from_str_radix(text, 16).map(ClientId).map_err(|_| ())
     }
 }
 

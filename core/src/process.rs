@@ -5,7 +5,7 @@
 //! locked: the first use in the child hangs.
 
 // Each value is one backend's, and so is each use of this.
-#![cfg_attr(not(all(feature = "memory", feature = "redis")), allow(dead_code))]
+#![cfg_attr(not(all(feature = "memory", feature = "file", feature = "redis")), allow(dead_code))]
 
 use std::ops::Deref;
 use std::sync::OnceLock;

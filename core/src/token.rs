@@ -9,6 +9,7 @@ use std::num::NonZeroU64;
 /// at least as high as the highest it has seen, in the same atomic step as the write, is safe
 /// even from a holder that was paused between checking its lease and writing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "file", derive(serde::Serialize, serde::Deserialize))]
 pub struct Token(NonZeroU64);
 
 impl Token {
@@ -22,6 +23,12 @@ impl Token {
             Some(value) => Some(Token(value)),
             None => None,
         }
+    }
+
+    /// The token `value`, or the first one if that is zero.
+    #[cfg(any(feature = "memory", feature = "file"))]
+    pub(crate) fn at_least(value: u64) -> Self {
+        Token(NonZeroU64::new(value).unwrap_or(NonZeroU64::MIN))
     }
 }
 

@@ -18,10 +18,14 @@ use crate::token::Token;
 use crate::url::Target;
 use crate::wakeups::Wakeups;
 
+#[cfg(feature = "file")]
+mod file;
 #[cfg(feature = "memory")]
 mod memory;
 #[cfg(feature = "redis")]
 mod redis;
+#[cfg(any(feature = "memory", feature = "file"))]
+mod table;
 
 /// One request, running to its answer. It owns all it needs, so that a cancelled caller can hand
 /// it to a task of the client; dropping it forgets the answer but does not call the request back.
@@ -136,7 +140,9 @@ pub(crate) async fn connect(
 ) -> Result<Arc<dyn Backend>> {
     match target.scheme.as_str() {
         #[cfg(feature = "memory")]
-        "memory" => Ok(Arc::new(memory::Memory::open(target, wakeups)?)),
+        "memory" => Ok(Arc::new(memory::Memory::open(target, &wakeups)?)),
+        #[cfg(feature = "file")]
+        "file" => Ok(Arc::new(file::Files::open(target, wakeups).await?)),
         #[cfg(feature = "redis")]
         "redis" | "redis+unix" => {
             Ok(Arc::new(redis::Redis::connect(target, settings, wakeups).await?))

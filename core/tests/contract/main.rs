@@ -10,6 +10,7 @@
 mod redis_server;
 mod site;
 
+mod file_directory;
 mod g01_exclusion;
 mod g02_deadline;
 mod g03_fencing;

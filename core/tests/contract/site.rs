@@ -11,20 +11,32 @@ use crate::redis_server::RedisServer;
 /// One backend, empty at the start.
 pub(crate) struct Site {
     pub(crate) url: String,
-    /// The server, where the backend has one; it ends with the site.
+    /// What ends with the site.
     _server: Option<RedisServer>,
+    _directory: Option<tempfile::TempDir>,
 }
 
 impl Site {
     pub(crate) fn memory() -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        Site { url: format!("memory:site-{count}"), _server: None }
+        Site { url: format!("memory:site-{count}"), _server: None, _directory: None }
+    }
+
+    pub(crate) fn file() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let url = format!("file://{}", directory.path().join("locks").display());
+        Site { url, _server: None, _directory: Some(directory) }
     }
 
     pub(crate) fn redis() -> Self {
         let server = RedisServer::start();
-        Site { url: server.url(), _server: Some(server) }
+        Site { url: server.url(), _server: Some(server), _directory: None }
+    }
+
+    /// Where `file:` keeps its locks.
+    pub(crate) fn directory(&self) -> std::path::PathBuf {
+        self.url.strip_prefix("file://").unwrap().into()
     }
 
     pub(crate) async fn client(&self) -> Client {
@@ -81,6 +93,10 @@ macro_rules! on_each_backend {
         mod memory {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $test() { super::$test(crate::site::Site::memory()).await })*
+        }
+        mod file {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $test() { super::$test(crate::site::Site::file()).await })*
         }
         mod redis {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
