@@ -1,7 +1,8 @@
 //! A real redis-server of one test: on a free port and a unix socket, ended when it is dropped.
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpListener;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -21,13 +22,16 @@ impl RedisServer {
 
     /// Starts it with more arguments, as on the command line.
     pub(crate) fn start_with(arguments: &[&str]) -> Self {
-        let port = free_port();
-        let dir = unique_dir();
         let arguments: Vec<_> = arguments.iter().map(|a| a.to_string()).collect();
-        let process = launch(port, &dir, &arguments);
-        let server = RedisServer { process, port, dir, arguments };
-        server.wait_until_up();
-        server
+        loop {
+            let (port, dir) = (free_port(), unique_dir());
+            let process = launch(port, &dir, &arguments);
+            let mut server = RedisServer { process, port, dir, arguments: arguments.clone() };
+            // Else somebody took the port meanwhile.
+            if server.is_up_in_time() {
+                return server;
+            }
+        }
     }
 
     pub(crate) fn port(&self) -> u16 {
@@ -61,7 +65,7 @@ impl RedisServer {
     pub(crate) fn restart(&mut self) {
         self.kill();
         self.process = launch(self.port, &self.dir, &self.arguments);
-        self.wait_until_up();
+        assert!(self.is_up_in_time(), "redis-server does not start again");
     }
 
     fn signal(&self, signal: rustix::process::Signal) {
@@ -69,17 +73,23 @@ impl RedisServer {
         rustix::process::kill_process(pid, signal).unwrap();
     }
 
-    fn wait_until_up(&self) {
+    /// False if it ended at once.
+    fn is_up_in_time(&mut self) -> bool {
         let start = Instant::now();
         while !self.answers() {
+            if self.process.try_wait().unwrap().is_some() {
+                return false;
+            }
             assert!(start.elapsed() < Duration::from_secs(20), "redis-server does not answer");
             std::thread::sleep(Duration::from_millis(5));
         }
+        true
     }
 
-    /// Any reply will do: with a password set PING is refused, but answered.
+    /// Any reply will do: with a password set PING is refused, but answered. Asked through the
+    /// socket in its own folder, because on the port it may be another server that answers.
     fn answers(&self) -> bool {
-        let Ok(mut socket) = TcpStream::connect(("127.0.0.1", self.port)) else {
+        let Ok(mut socket) = UnixStream::connect(self.dir.join("redis.sock")) else {
             return false;
         };
         let mut reply = [0; 64];

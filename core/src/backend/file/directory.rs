@@ -126,7 +126,7 @@ impl Directory {
         // In place, because renaming makes some file systems wait for the disk. What is left of a
         // longer line after the new one is not read, so nothing need be cut off.
         let fd = openat(&self.handle, file, flags, PRIVATE_FILE)?;
-        Ok(File::from(fd).write_all(text.as_bytes())?)
+        File::from(fd).write_all(text.as_bytes())
     }
 
     pub(super) fn remove(&self, file: &str) -> io::Result<()> {
