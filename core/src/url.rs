@@ -20,7 +20,7 @@ impl Target {
     pub(crate) fn parse(url: &str) -> Result<(Target, ClientOptions)> {
         let Some((scheme, _)) = url.split_once(':') else {
             return Err(Error::invalid(
-                "the URL has no scheme; allowed are memory:, memory:NAME, redis:// and redis+unix://",
+                "the URL has no scheme; allowed are memory:, memory:NAME, file:///dir, redis:// and redis+unix://",
             ));
         };
         let mut options = ClientOptions::new();

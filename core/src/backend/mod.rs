@@ -150,7 +150,7 @@ pub(crate) async fn connect(
         scheme => Err(Error::new(
             crate::ErrorKind::Unsupported,
             format!(
-                "URL scheme {scheme:?} is not supported by this build; supported are memory:, memory:NAME, redis:// and redis+unix://"
+                "URL scheme {scheme:?} is not supported by this build; supported are memory:, memory:NAME, file:///dir, redis:// and redis+unix://"
             ),
         )),
     }
