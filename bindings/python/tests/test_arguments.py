@@ -79,7 +79,7 @@ def test_g10_other_options(client: Client) -> None:
     with pytest.raises(InvalidArgument, match="metadata"):
         client.lock("a", metadata="x" * 1000)
     with pytest.raises(TypeError):
-        client.lock("a").acquire(5)  # type: ignore[misc]
+        client.lock("a").acquire(5)  # type: ignore[call-arg]
 
 
 BAD_NAMES = ["", "a\0b", "~fl", "~flame", "x" * 1025, "é" * 513, "\ud800"]

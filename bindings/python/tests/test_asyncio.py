@@ -25,7 +25,7 @@ def run(main: Callable[[], Main]) -> None:
 
 async def until(condition: Callable[[], object]) -> None:
     async with asyncio.timeout(LIMIT):
-        while not condition():
+        while not condition():  # noqa: ASYNC110 - the state is a server's
             await asyncio.sleep(0.002)
 
 

@@ -121,11 +121,14 @@ at_end.append(late)
 def test_g7_exit_is_quick_and_quiet_and_releases(redis_url: str, name: str, case: str) -> None:
     prelude = PRELUDE
     if case == "use at exit":
-        prelude = """
+        prelude = (
+            """
 import atexit
 at_end = []
 atexit.register(lambda: at_end[0]())
-""" + PRELUDE
+"""
+            + PRELUDE
+        )
     with fencelock.connect(redis_url) as client:
         with Program(prelude + CASES[case], redis_url, name) as program:
             output = program.end()
@@ -136,7 +139,9 @@ atexit.register(lambda: at_end[0]())
 
 
 def test_g7_exit_from_many_daemon_threads_20_times(redis_url: str, name: str) -> None:
-    code = PRELUDE + """
+    code = (
+        PRELUDE
+        + """
 def work(number):
     mine = client.lock(f"{name}/{number % 3}", ttl=1)
     while True:
@@ -150,6 +155,7 @@ for number in range(4):
     daemon(lambda number=number: asyncio.run(main(number)))
 time.sleep(0.05)
 """
+    )
     for _ in range(20):
         with Program(code, redis_url, name) as program:
             program.end()
@@ -184,7 +190,9 @@ def test_an_exception_is_shown_as_always(redis_url: str, name: str) -> None:
         assert not client.lock(name).locked()
 
 
-WAITING = PRELUDE + """
+WAITING = (
+    PRELUDE
+    + """
 def state(*_):
     return client.inspect(name)
 try:
@@ -195,6 +203,7 @@ while client.inspect(name).queue:
     time.sleep(0.001)
 print("empty", flush=True)
 """
+)
 
 WAITS = {
     "with": "with lock: raise AssertionError",
@@ -222,7 +231,9 @@ def test_g7_ctrl_c_while_waiting(redis_url: str, name: str, wait: str) -> None:
 
 
 def test_g7_ctrl_c_while_waiting_for_a_loss(redis_url: str, name: str) -> None:
-    code = PRELUDE + """
+    code = (
+        PRELUDE
+        + """
 lease = lock.acquire()
 print("waiting", flush=True)
 try:
@@ -232,6 +243,7 @@ except KeyboardInterrupt:
 assert lease.held
 lease.release()
 """
+    )
     with Program(code, redis_url, name) as program:
         assert program.line() == "waiting"
         time.sleep(0.2)
@@ -242,12 +254,15 @@ lease.release()
 
 
 def test_a_signal_handler_that_returns_does_not_end_the_wait(redis_url: str, name: str) -> None:
-    code = PRELUDE + """
+    code = (
+        PRELUDE
+        + """
 import signal
 signal.signal(signal.SIGUSR1, lambda *_: print("seen", flush=True))
 with lock:
     print("entered", flush=True)
 """
+    )
     with fencelock.connect(redis_url) as client:
         lease = client.lock(name).acquire()
         with Program(code, redis_url, name) as program:

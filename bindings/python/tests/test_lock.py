@@ -1,5 +1,6 @@
 """Locks and leases from threads: the contract, guarantee by guarantee."""
 
+import functools
 import threading
 import time
 import weakref
@@ -107,6 +108,10 @@ def test_g3_tokens_rise(client: Client, other: Client, name: str) -> None:
     assert tokens == sorted(set(tokens))
 
 
+def has_queue(client: Client, name: str, length: int) -> bool:
+    return len(client.inspect(name).queue) == length
+
+
 def test_g5_contenders_are_served_in_order(client: Client, other: Client, name: str) -> None:
     order: list[int] = []
 
@@ -118,7 +123,7 @@ def test_g5_contenders_are_served_in_order(client: Client, other: Client, name: 
         first = client.lock(name).acquire()
         for number in range(6):
             pool.submit(work, number)
-            wait_until(lambda n=number: len(client.inspect(name).queue) == n + 1)
+            wait_until(functools.partial(has_queue, client, name, number + 1))
         first.release()
     assert order == list(range(6))
 

@@ -41,9 +41,7 @@ class Bridge:
                 callback(value, error)
 
 
-_bridges: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Bridge] = (
-    weakref.WeakKeyDictionary()
-)
+_bridges: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Bridge] = weakref.WeakKeyDictionary()
 
 
 def bridge(loop: asyncio.AbstractEventLoop) -> Bridge:

@@ -104,21 +104,20 @@ class Block:
         """The name of the lock."""
         return self._name
 
-    def acquire(self, *, timeout: float | None | Default = DEFAULT) -> Lease:
+    def acquire(self, *, timeout: float | Default | None = DEFAULT) -> Lease:
         """Waits for the lock."""
         raise NotImplementedError
 
-    async def acquire_async(self, *, timeout: float | None | Default = DEFAULT) -> Lease:
+    async def acquire_async(self, *, timeout: float | Default | None = DEFAULT) -> Lease:
         """Waits for the lock."""
         raise NotImplementedError
 
     def __enter__(self) -> Lease:
         lease = self.acquire()
         try:
-            lease.__enter__()
             self._entries.push(lease)
         except BaseException:
-            # Lost already, or Ctrl-C on the way to the body: the block was not entered.
+            # Ctrl-C on the way to the body: the block was not entered.
             self._entries.discard(lease)
             lease._abandon()
             raise
@@ -135,7 +134,7 @@ class Block:
     async def __aenter__(self) -> Lease:
         lease = await self.acquire_async()
         try:
-            await lease.__aenter__()
+            lease._enter_task()
             self._entries.push(lease)
         except BaseException:
             self._entries.discard(lease)

@@ -1,6 +1,7 @@
 """The connections to one backend."""
 
 import builtins
+import contextlib
 from types import TracebackType
 from typing import Self
 
@@ -161,10 +162,8 @@ class Client:
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        try:
+        with contextlib.suppress(Forked):  # the parent's
             self.close()
-        except Forked:
-            pass  # the parent's
 
     async def __aenter__(self) -> Self:
         return self
@@ -175,10 +174,8 @@ class Client:
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        try:
+        with contextlib.suppress(Forked):  # the parent's
             await self.close_async()
-        except Forked:
-            pass  # the parent's
 
     def __repr__(self) -> str:
         return f"<fencelock.Client{' closed' if self.closed else ''}>"

@@ -58,5 +58,6 @@ class LockInfo:
 
 def from_raw(raw: RawInfo) -> LockInfo:
     """Names the fields of what the native module gives."""
-    *fields, queue = raw
-    return LockInfo(*fields, queue=tuple(WaiterInfo(*waiter) for waiter in queue))  # type: ignore[arg-type]
+    name, state, owner, token, held_ms, ttl_left_ms, metadata, queue = raw
+    waiters = tuple(WaiterInfo(*waiter) for waiter in queue)
+    return LockInfo(name, state, owner, token, held_ms, ttl_left_ms, metadata, waiters)

@@ -144,6 +144,10 @@ class Lease:
         """Releases in the background: nobody has got this lease."""
         self._native.abandon()
 
+    def _enter_task(self) -> None:
+        """From here on, the current task is cancelled when the lease is lost."""
+        self._body = _Body(self._native)
+
     def __enter__(self) -> Self:
         self.check()
         return self
@@ -161,7 +165,7 @@ class Lease:
 
     async def __aenter__(self) -> Self:
         self.check()
-        self._body = _Body(self._native)
+        self._enter_task()
         return self
 
     async def __aexit__(

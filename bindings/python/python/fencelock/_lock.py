@@ -16,15 +16,13 @@ class Lock(Block):
 
     __slots__ = ("__weakref__", "_client", "_native", "_timeout")
 
-    def __init__(
-        self, client: _native.Client, native: _native.Lock, timeout: float | None
-    ) -> None:
+    def __init__(self, client: _native.Client, native: _native.Lock, timeout: float | None) -> None:
         super().__init__(native.name)
         self._client = client
         self._native = native
         self._timeout = timeout
 
-    def acquire(self, *, timeout: float | None | Default = DEFAULT) -> Lease:
+    def acquire(self, *, timeout: float | Default | None = DEFAULT) -> Lease:
         """Waits for the lock, without the GIL; Ctrl-C works.
 
         ``timeout`` in seconds: 0 = one attempt, None = for ever, default = the lock's own. It
@@ -36,11 +34,11 @@ class Lock(Block):
         """
         return Lease(self._acquire(timeout).wait())
 
-    async def acquire_async(self, *, timeout: float | None | Default = DEFAULT) -> Lease:
+    async def acquire_async(self, *, timeout: float | Default | None = DEFAULT) -> Lease:
         """``acquire`` for asyncio. Never blocks the loop; cancelled, it leaves nothing behind."""
         return Lease(await run(self._acquire(timeout)))
 
-    def _acquire(self, timeout: float | None | Default) -> _native.Call:
+    def _acquire(self, timeout: float | Default | None) -> _native.Call:
         return self._native.acquire(self._timeout if isinstance(timeout, Default) else timeout)
 
     def try_acquire(self) -> Lease | None:

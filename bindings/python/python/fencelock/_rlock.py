@@ -96,9 +96,7 @@ class Hold(Lease):
         if not self._given_back:
             release = self._native.release()  # first, because it raises in a forked child
             self._given_back = True
-            self._last = self._holdings.give_back(
-                self.name, self._lock_owner, self._holding, self
-            )
+            self._last = self._holdings.give_back(self.name, self._lock_owner, self._holding, self)
             if not self._last:
                 self._native.check()
                 return None
@@ -127,7 +125,7 @@ class RLock(Block):
         self._lock = lock
         self._holdings = holdings
 
-    def acquire(self, *, timeout: float | None | Default = DEFAULT) -> Lease:
+    def acquire(self, *, timeout: float | Default | None = DEFAULT) -> Lease:
         """``Lock.acquire``; at once if the current owner holds the lock.
 
         Raises LockLost if the current owner holds a lease of this name that was lost.
@@ -142,12 +140,12 @@ class RLock(Block):
     # Not `async def`: up to Python 3.11 `wait_for` runs a coroutine in a task of its own, and that
     # task would own the lock.
     def acquire_async(
-        self, *, timeout: float | None | Default = DEFAULT
+        self, *, timeout: float | Default | None = DEFAULT
     ) -> Coroutine[Any, Any, Lease]:
         """``acquire`` for asyncio. Cancel-safe. The owner is the task that calls it."""
         return self._acquire_async(current_owner(), timeout)
 
-    async def _acquire_async(self, owner: object, timeout: float | None | Default) -> Lease:
+    async def _acquire_async(self, owner: object, timeout: float | Default | None) -> Lease:
         hold = self._holdings.again(self.name, owner)
         if hold is None:
             lease = await self._lock.acquire_async(timeout=timeout)
