@@ -2,14 +2,14 @@
 
 use std::io::Write;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 use clap::Subcommand;
 use fencelock::{Client, Lease, Lock, LockOptions, blocking};
 use fencelock_test_support::agent::Parent;
 use fencelock_test_support::clock::{ms_between, now};
+use fencelock_test_support::racer;
 use fencelock_test_support::records::Record;
 use serde::{Deserialize, Serialize};
 
@@ -28,7 +28,7 @@ pub(crate) enum Role {
         threads: bool,
     },
     /// Many tasks take the lock again and again
-    Racer { url: String, name: String, ttl_ms: u64 },
+    Racer { url: String, name: String },
     /// Takes the lock again and again and notes each in a file, until it is killed
     Clerk { url: String, name: String, ttl_ms: u64, ledger: PathBuf, counter: PathBuf },
 }
@@ -63,7 +63,6 @@ pub(crate) enum News {
         record: Record,
         verdict: String,
     },
-    Records(Vec<Record>),
 }
 
 pub(crate) fn run(role: Role) -> Result<()> {
@@ -86,9 +85,7 @@ pub(crate) fn run(role: Role) -> Result<()> {
             Role::Contender { url, name, ttl_ms, hold_ms, .. } => {
                 contender(&url, &name, Duration::from_millis(ttl_ms), hold_ms).await
             }
-            Role::Racer { url, name, ttl_ms } => {
-                racer(&url, &name, Duration::from_millis(ttl_ms)).await
-            }
+            Role::Racer { url, name } => racer::run(&url, &name).await,
             Role::Clerk { url, name, ttl_ms, ledger, counter } => {
                 let lock = lock(&url, &name, Duration::from_millis(ttl_ms)).await?;
                 clerk(&lock, &ledger, &counter).await
@@ -147,7 +144,7 @@ async fn contender(url: &str, name: &str, ttl: Duration, hold_ms: u64) -> Result
         let acquired = now();
         let ended = hold(&lease, acquired, Duration::from_millis(hold_ms)).await;
         let verdict = verdict(&lease.release().await);
-        let record = record(&lease, asked, acquired, ended);
+        let record = Record::of(&lease, asked, acquired, ended);
         Parent::tell(&News::Done { record, verdict })?;
     }
     Ok(())
@@ -167,44 +164,6 @@ async fn hold(lease: &Lease, acquired: u64, time: Duration) -> u64 {
             return held_at;
         }
         tokio::time::sleep(Duration::from_millis(2)).await;
-    }
-}
-
-pub(crate) fn record(lease: &Lease, asked: u64, acquired: u64, ended: u64) -> Record {
-    Record { token: lease.token().get(), owner: lease.owner(), asked, acquired, ended }
-}
-
-async fn racer(url: &str, name: &str, ttl: Duration) -> Result<()> {
-    let mut parent = Parent::new();
-    let lock = lock(url, name, ttl).await?;
-    Parent::tell(&News::Ready)?;
-    while let Some(order) = parent.hear().await? {
-        let Order::Race { tasks, ms } = order else { return Err(anyhow!("not a race")) };
-        let until = ms.map(|ms| now() + ms * 1_000_000);
-        let records = Arc::new(Mutex::new(Vec::new()));
-        let racers: Vec<_> =
-            (0..tasks).map(|_| tokio::spawn(race(lock.clone(), until, records.clone()))).collect();
-        for racer in racers {
-            racer.await??;
-        }
-        let records = std::mem::take(&mut *records.lock().unwrap_or_else(PoisonError::into_inner));
-        Parent::tell(&News::Records(records))?;
-    }
-    Ok(())
-}
-
-async fn race(lock: Lock, until: Option<u64>, records: Arc<Mutex<Vec<Record>>>) -> Result<()> {
-    loop {
-        let asked = now();
-        let lease = lock.acquire().await?;
-        let acquired = now();
-        let ended = now();
-        lease.release().await?;
-        let record = record(&lease, asked, acquired, ended);
-        records.lock().unwrap_or_else(PoisonError::into_inner).push(record);
-        if until.is_none_or(|until| now() >= until) {
-            return Ok(());
-        }
     }
 }
 

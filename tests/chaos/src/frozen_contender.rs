@@ -12,7 +12,7 @@ use fencelock_test_support::records::{Record, disorder, overlaps};
 use fencelock_test_support::redis_server::RedisServer;
 use futures_util::future::try_join_all;
 
-use crate::agents::{News, Order, record};
+use crate::agents::{News, Order};
 use crate::outcome::Outcome;
 
 #[derive(Clone, clap::Args)]
@@ -116,7 +116,7 @@ async fn one_try(
         let held = lease.is_held();
         let ended = now();
         lease.release().await?;
-        anyhow::Ok((record(&lease, asked, acquired, ended), held))
+        anyhow::Ok((Record::of(&lease, asked, acquired, ended), held))
     };
     let (of_next, held) = match wake {
         Wake::PassedOver => {
@@ -127,7 +127,7 @@ async fn one_try(
             let held = lease.is_held();
             let ended = now();
             lease.release().await?;
-            (record(&lease, asked, acquired, ended), held)
+            (Record::of(&lease, asked, acquired, ended), held)
         }
         Wake::Edge => {
             let holding = tokio::spawn(hold(next, ms(200)));

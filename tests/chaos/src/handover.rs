@@ -3,17 +3,17 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use fencelock::{Client, LockOptions};
 use fencelock_test_support::agent::Agent;
 use fencelock_test_support::clock::{ms, now};
 use fencelock_test_support::monitor::{Command, Monitor};
-use fencelock_test_support::records::{Record, disorder, hand_overs, overlaps};
+use fencelock_test_support::racer;
+use fencelock_test_support::records::{disorder, hand_overs, overlaps};
 use fencelock_test_support::redis_server::{RedisServer, SCRIPTS, calls};
 use fencelock_test_support::samples::Samples;
 use redis::aio::MultiplexedConnection;
 
-use crate::agents::{News, Order};
 use crate::outcome::Outcome;
 
 #[derive(Clone, clap::Args)]
@@ -35,9 +35,7 @@ pub(crate) async fn run(options: Options) -> Result<Outcome> {
     let mut connection = server.connection().await?;
     let mut agents = Vec::new();
     for _ in 0..options.processes {
-        let mut agent = Agent::start(&["agent", "racer", &server.url(), NAME, "30000"])?;
-        let News::Ready = agent.hear(ms(10_000)).await? else { bail!("not ready") };
-        agents.push(agent);
+        agents.push(racer::agent(&server.url(), NAME).await?);
     }
     let mut outcome = Outcome::default();
     let contenders = options.processes * options.tasks;
@@ -64,7 +62,7 @@ async fn staged(
         // and the next contender asks when the one before it stands in the queue.
         let processes = agents.len();
         for (i, agent) in agents.iter_mut().enumerate() {
-            agent.tell(&Order::Race { tasks: contenders / processes as u32, ms: None }).await?;
+            racer::start(agent, contenders / processes as u32, None).await?;
             let waiting = (i + 1) * contenders as usize / processes;
             while client.inspect(NAME).await?.queue.len() < waiting {
                 tokio::time::sleep(ms(2)).await;
@@ -73,7 +71,7 @@ async fn staged(
         let queue: Vec<String> =
             client.inspect(NAME).await?.queue.into_iter().map(|waiter| waiter.owner).collect();
         lease.release().await?;
-        let mut records = hear(agents).await?;
+        let mut records = racer::finish(agents).await?;
         records.sort_by_key(|r| r.acquired);
         let served: Vec<String> = records.into_iter().map(|r| r.owner).collect();
         outcome.promise(queue == served, || format!("queue {queue:?}\nserved {served:?}"));
@@ -90,7 +88,7 @@ async fn race(
     outcome: &mut Outcome,
 ) -> Result<()> {
     let before = calls(connection, SCRIPTS).await?;
-    let mut records = start_and_hear(agents, options.tasks, options.race_ms).await?;
+    let mut records = racer::race(agents, options.tasks, Some(options.race_ms)).await?;
     let spent = calls(connection, SCRIPTS).await? - before;
     let per = spent as f64 / records.len() as f64;
     let mut times = hand_overs(&mut records);
@@ -125,7 +123,7 @@ async fn watched(
     outcome: &mut Outcome,
 ) -> Result<()> {
     let monitor = Monitor::start(server.port())?;
-    let records = start_and_hear(agents, options.tasks, 700).await?;
+    let records = racer::race(agents, options.tasks, Some(700)).await?;
     let mark = format!("mark-{}", now());
     let _: String = redis::cmd("ECHO").arg(&mark).query_async(connection).await?;
     let commands = monitor.take_until(&mark)?;
@@ -162,20 +160,4 @@ fn orders(commands: &[Command]) -> (Vec<String>, Vec<String>) {
     // Who found the lock free was never in the queue.
     granted.retain(|owner| queued.contains(owner));
     (queued, granted)
-}
-
-async fn start_and_hear(agents: &mut [Agent], tasks: u32, time: u64) -> Result<Vec<Record>> {
-    for agent in agents.iter_mut() {
-        agent.tell(&Order::Race { tasks, ms: Some(time) }).await?;
-    }
-    hear(agents).await
-}
-
-async fn hear(agents: &mut [Agent]) -> Result<Vec<Record>> {
-    let mut all = Vec::new();
-    for agent in agents {
-        let News::Records(records) = agent.hear(ms(60_000)).await? else { bail!("no records") };
-        all.extend(records);
-    }
-    Ok(all)
 }

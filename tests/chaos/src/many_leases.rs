@@ -36,15 +36,16 @@ pub(crate) async fn run(options: Options) -> Result<Outcome> {
     let client = Client::connect(&proxy.redis_url()).await?;
     let ttl = Duration::from_millis(options.ttl_ms);
 
-    // What the first requests need for good does not count.
-    let warm: Vec<_> = acquire(&client, "warm", AT_ONCE as u32 * 2, ttl).await?;
-    stream::iter(warm).for_each_concurrent(AT_ONCE, async |l| drop(l.release().await)).await;
+    // What the requests under way need does not count. Held on, so that the memory of these
+    // leases is not used again.
+    let warm = acquire(&client, "warm", AT_ONCE as u32, ttl).await?;
 
     let memory = resident_bytes()?;
     let start = Instant::now();
-    let leases = acquire(&client, "many", options.leases, ttl).await?;
+    let mut leases = acquire(&client, "many", options.leases, ttl).await?;
     let acquiring = start.elapsed();
-    let after = resident_bytes()?;
+    let each = resident_bytes()?.saturating_sub(memory) as f64 / leases.len() as f64;
+    leases.extend(warm);
 
     let pid = std::process::id();
     let (cpu, server_cpu) = (cpu_seconds(pid)?, cpu_seconds(server.pid())?);
@@ -85,7 +86,6 @@ pub(crate) async fn run(options: Options) -> Result<Outcome> {
         format!("{:.2}", renewals as f64 / count as f64 / turns)
     });
     figure("share of a core, client / server", format!("{share:.1} % / {server_share:.1} %"));
-    let each = after.saturating_sub(memory) as f64 / count as f64;
     figure("memory per lease", format!("{each:.0} bytes"));
     outcome.promise(lost == 0 && refused == 0, || {
         format!("{lost} leases were lost, {refused} could not be released")

@@ -4,6 +4,7 @@ pub mod agent;
 pub mod clock;
 pub mod monitor;
 pub mod process;
+pub mod racer;
 pub mod records;
 pub mod redis_server;
 pub mod samples;

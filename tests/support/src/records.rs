@@ -1,5 +1,6 @@
 //! Who held a lock from when to when, told by several processes.
 
+use fencelock::Lease;
 use serde::{Deserialize, Serialize};
 
 use crate::samples::Samples;
@@ -17,6 +18,13 @@ pub struct Record {
     pub acquired: u64,
     /// When it stopped to hold: release called, or found lost.
     pub ended: u64,
+}
+
+impl Record {
+    /// Of a lease that was asked for, acquired and given up at these instants.
+    pub fn of(lease: &Lease, asked: u64, acquired: u64, ended: u64) -> Self {
+        Record { token: lease.token().get(), owner: lease.owner(), asked, acquired, ended }
+    }
 }
 
 /// Names the leases that began while an earlier one was still held.

@@ -1,0 +1,102 @@
+//! Many tasks on as many names through one client, against script pairs sent bare in the same way.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use fencelock::Client;
+use fencelock_test_support::redis_server::connection;
+use fencelock_test_support::samples::Samples;
+use tokio::runtime::Builder;
+use tokio::task::JoinSet;
+
+use crate::bare::Bare;
+use crate::report::{Pair, Report, Target};
+use crate::uncontended::on_a_task;
+
+const TASKS: usize = 64;
+const TURN: Duration = Duration::from_millis(250);
+
+pub(crate) fn measure(url: &str, rounds: u32, report: &mut Report) -> Result<()> {
+    let mut kept = Vec::new();
+    for (what, runtime) in [
+        ("current_thread", Builder::new_current_thread().enable_all().build()?),
+        ("multi_thread", Builder::new_multi_thread().worker_threads(2).enable_all().build()?),
+    ] {
+        let mut pair = on_a_task(&runtime, turns(url.to_owned(), rounds / 2))??;
+        let title = format!("{TASKS} tasks on {TASKS} names, {what} / bare script pairs");
+        report.row(&title, pair.words("per second"), Target::AtLeast(0.9), pair.ratio());
+        kept.push((what, pair));
+    }
+    let samples: Vec<_> = kept
+        .iter()
+        .flat_map(|(what, pair)| {
+            [(format!("{what} fencelock /s"), &pair.ours), (format!("{what} bare /s"), &pair.other)]
+        })
+        .collect();
+    report.keep("pipelined", &samples)
+}
+
+async fn turns(url: String, rounds: u32) -> Result<Pair> {
+    let names: Vec<_> = (0..TASKS).map(|i| format!("bench/many-{i}")).collect();
+    let scripts = Bare::record(&url, &names).await?;
+    let connection = connection(&url).await?;
+    let client = Client::connect(&url).await?;
+
+    let locks = names.iter().map(|name| client.lock(name)).collect::<Result<Vec<_>, _>>()?;
+    let ours = || {
+        let locks = locks.clone().into_iter();
+        rate(locks.map(|lock| async move {
+            let end = Instant::now() + TURN;
+            let mut cycles = 0;
+            while Instant::now() < end {
+                lock.acquire().await?.release().await?;
+                cycles += 1;
+            }
+            Ok(cycles)
+        }))
+    };
+    let bare = || {
+        let scripts = scripts.clone().into_iter();
+        let connection = connection.clone();
+        rate(scripts.map(move |script| {
+            let mut connection = connection.clone();
+            async move {
+                let end = Instant::now() + TURN;
+                let mut cycles = 0;
+                while Instant::now() < end {
+                    script.cycle(&mut connection).await?;
+                    cycles += 1;
+                }
+                Ok(cycles)
+            }
+        }))
+    };
+    ours().await?;
+    bare().await?;
+    let mut pair = Pair::default();
+    for round in 0..rounds {
+        let one = |rate: f64| Samples::from_iter([rate]);
+        if round % 2 == 0 {
+            let rate = ours().await?;
+            pair.turn(one(rate), one(bare().await?));
+        } else {
+            let rate = bare().await?;
+            pair.turn(one(ours().await?), one(rate));
+        }
+    }
+    Ok(pair)
+}
+
+/// Cycles per second of all tasks together.
+async fn rate<F>(tasks: impl Iterator<Item = F>) -> Result<f64>
+where
+    F: Future<Output = Result<u64>> + Send + 'static,
+{
+    let start = Instant::now();
+    let mut running: JoinSet<_> = tasks.collect();
+    let mut cycles = 0;
+    while let Some(ended) = running.join_next().await {
+        cycles += ended??;
+    }
+    Ok(cycles as f64 / start.elapsed().as_secs_f64())
+}
