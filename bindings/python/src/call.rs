@@ -134,7 +134,7 @@ impl Call {
         let work = self.take()?;
         let runtime = match Runtime::current() {
             Ok(runtime) => runtime,
-            Err(closed) => return Err(ending(py, closed)?.into()),
+            Err(closed) => return Err(told(py, closed)?.into()),
         };
         let (number, queue) = completions.expect();
         let task = runtime.spawn(async move { queue.push(number, work.await) });
@@ -154,17 +154,16 @@ impl Call {
 fn finish(py: Python<'_>, outcome: Result<Value>) -> Result<Py<PyAny>, Failure> {
     match outcome {
         Ok(value) => Ok(value.into_python(py)?),
-        Err(error) if error.kind() == ErrorKind::Closed => Err(ending(py, error)?.into()),
-        Err(error) => Err(error.into()),
+        Err(error) => Err(told(py, error)?.into()),
     }
 }
 
 /// Gives the error back, except to a daemon thread of a process that is ending, which never comes
-/// back from its call: so it is with all calls of such threads, and an exception would be printed
-/// by a program that has done nothing wrong.
-fn ending(py: Python<'_>, closed: Error) -> PyResult<Error> {
-    let ends = runtime::check_open().is_err();
-    if ends
+/// back from its call. So it is with all calls of such threads; and what closing the client means
+/// for them would be printed by a program that has done nothing wrong.
+pub(crate) fn told(py: Python<'_>, error: Error) -> PyResult<Error> {
+    let ending = runtime::check_open().is_err();
+    if ending
         && py.import("threading")?.call_method0("current_thread")?.getattr("daemon")?.is_truthy()?
     {
         py.detach(|| {
@@ -173,7 +172,7 @@ fn ending(py: Python<'_>, closed: Error) -> PyResult<Error> {
             }
         })
     }
-    Ok(closed)
+    Ok(error)
 }
 
 /// Only the main thread runs signal handlers; the others need not wake up to look for them.

@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use fencelock::{ErrorKind, Result};
+use fencelock::Result;
 use fencelock_shared::runtime;
 use pyo3::prelude::*;
 
@@ -32,9 +32,7 @@ pub(crate) struct Queue {
 impl Queue {
     pub(crate) fn push(&self, number: u64, outcome: Result<Value>) {
         // A loop that still runs when the process ends is a daemon thread's: no exception there.
-        if matches!(&outcome, Err(error) if error.kind() == ErrorKind::Closed)
-            && runtime::check_open().is_err()
-        {
+        if outcome.is_err() && runtime::check_open().is_err() {
             return;
         }
         let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);

@@ -8,7 +8,7 @@ use fencelock_shared::{OpenClient, Runtime, panic};
 use pyo3::prelude::*;
 use tokio::time::timeout;
 
-use crate::call::{Call, Value};
+use crate::call::{Call, Value, told};
 use crate::convert;
 use crate::errors::Failure;
 
@@ -56,8 +56,11 @@ impl Lease {
         Watch { watch: self.lease.watch(), client: self.client.clone() }
     }
 
-    fn check(&self) -> Result<(), Failure> {
-        Ok(panic::catch(|| self.lease.check())?)
+    fn check(&self, py: Python<'_>) -> Result<(), Failure> {
+        match panic::catch(|| self.lease.check()) {
+            Ok(()) => Ok(()),
+            Err(error) => Err(told(py, error)?.into()),
+        }
     }
 
     fn renew(&self) -> Result<Call, Failure> {

@@ -9,7 +9,10 @@ from pathlib import Path
 import pytest
 
 import fencelock
-from support import RedisServer, redis_server
+
+pytest.register_assert_rewrite("support")
+
+from support import RedisServer, redis_server  # noqa: E402 - only now, so that its asserts explain
 
 
 def shared_redis_url() -> str:
@@ -22,17 +25,25 @@ def shared_redis_url() -> str:
     return url
 
 
-@pytest.fixture(params=["memory", "redis"])
-def url(request: pytest.FixtureRequest) -> str:
+@pytest.fixture(params=["memory", "file", "redis"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """A backend that several clients of this process share."""
     if request.param == "memory":
         return f"memory:{uuid.uuid4()}"
+    if request.param == "file":
+        return f"file://{tmp_path}/locks"
     return shared_redis_url()
+
+
+@pytest.fixture(params=["file", "redis"])
+def shared_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A backend that several processes share."""
+    return f"file://{tmp_path}/locks" if request.param == "file" else shared_redis_url()
 
 
 @pytest.fixture
 def redis_url() -> str:
-    """The shared Redis server, for tests that need several processes."""
+    """The shared Redis server."""
     return shared_redis_url()
 
 

@@ -73,7 +73,7 @@ def test_g2_a_blocked_event_loop_does_not_stop_renewals(
     asyncio.run(main())
 
 
-def test_g2_a_stopped_process_says_lost_first_thing(redis_url: str, name: str) -> None:
+def test_g2_a_stopped_process_says_lost_first_thing(shared_url: str, name: str) -> None:
     code = """
 import sys, time
 import fencelock
@@ -94,7 +94,7 @@ while True:
         sys.exit()
     before = now
 """
-    with fencelock.connect(redis_url) as client, Program(code, redis_url, name) as program:
+    with fencelock.connect(shared_url) as client, Program(code, shared_url, name) as program:
         token = int(program.line())
         program.send(signal.SIGSTOP)
         # Others get in meanwhile, at most the ttl + 1 s later.
@@ -110,7 +110,7 @@ while True:
         lease.release()
 
 
-def test_g4_a_killed_holder_blocks_for_its_ttl_at_most(redis_url: str, name: str) -> None:
+def test_g4_a_killed_holder_blocks_for_its_ttl_at_most(shared_url: str, name: str) -> None:
     code = """
 import sys
 import fencelock
@@ -119,7 +119,7 @@ lease = fencelock.connect(url).lock(name, ttl=0.5).acquire()
 print("held", flush=True)
 sys.stdin.readline()
 """
-    with fencelock.connect(redis_url) as client, Program(code, redis_url, name) as program:
+    with fencelock.connect(shared_url) as client, Program(code, shared_url, name) as program:
         program.line()
         program.send(signal.SIGKILL)
         start = time.monotonic()

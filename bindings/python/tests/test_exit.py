@@ -118,7 +118,7 @@ at_end.append(late)
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_g7_exit_is_quick_and_quiet_and_releases(redis_url: str, name: str, case: str) -> None:
+def test_g7_exit_is_quick_and_quiet_and_releases(shared_url: str, name: str, case: str) -> None:
     prelude = PRELUDE
     if case == "use at exit":
         prelude = (
@@ -129,8 +129,8 @@ atexit.register(lambda: at_end[0]())
 """
             + PRELUDE
         )
-    with fencelock.connect(redis_url) as client:
-        with Program(prelude + CASES[case], redis_url, name) as program:
+    with fencelock.connect(shared_url) as client:
+        with Program(prelude + CASES[case], shared_url, name) as program:
             output = program.end()
             ended = time.monotonic()
         assert ended - float(output.split()[-1]) < 1.0
@@ -138,7 +138,7 @@ atexit.register(lambda: at_end[0]())
         assert client.inspect(name).state == "free"
 
 
-def test_g7_exit_from_many_daemon_threads_20_times(redis_url: str, name: str) -> None:
+def test_g7_exit_from_many_daemon_threads_20_times(shared_url: str, name: str) -> None:
     code = (
         PRELUDE
         + """
@@ -157,7 +157,7 @@ time.sleep(0.05)
 """
     )
     for _ in range(20):
-        with Program(code, redis_url, name) as program:
+        with Program(code, shared_url, name) as program:
             program.end()
 
 
@@ -179,14 +179,14 @@ atexit.register(lambda: print(time.monotonic(), flush=True))
             connection.close()
 
 
-def test_an_exception_is_shown_as_always(redis_url: str, name: str) -> None:
-    with Program(PRELUDE + "with lock:\n    raise KeyError('mine')", redis_url, name) as program:
+def test_an_exception_is_shown_as_always(shared_url: str, name: str) -> None:
+    with Program(PRELUDE + "with lock:\n    raise KeyError('mine')", shared_url, name) as program:
         program.process.wait(LIMIT)
         assert program.process.returncode == 1
         assert program.process.stderr is not None
         errors = program.process.stderr.read()
         assert errors.count("Traceback") == 1 and errors.endswith("KeyError: 'mine'\n")
-    with fencelock.connect(redis_url) as client:
+    with fencelock.connect(shared_url) as client:
         assert not client.lock(name).locked()
 
 
@@ -215,10 +215,10 @@ WAITS = {
 
 
 @pytest.mark.parametrize("wait", WAITS)
-def test_g7_ctrl_c_while_waiting(redis_url: str, name: str, wait: str) -> None:
+def test_g7_ctrl_c_while_waiting(shared_url: str, name: str, wait: str) -> None:
     code = WAITING.replace("WAIT", WAITS[wait])
-    with fencelock.connect(redis_url) as client, client.lock(name) as lease:
-        with Program(code, redis_url, name) as program:
+    with fencelock.connect(shared_url) as client, client.lock(name) as lease:
+        with Program(code, shared_url, name) as program:
             wait_until(lambda: client.inspect(name).queue)
             time.sleep(0.2)  # well inside the wait
             sent = time.monotonic()
@@ -230,7 +230,7 @@ def test_g7_ctrl_c_while_waiting(redis_url: str, name: str, wait: str) -> None:
     assert client.closed
 
 
-def test_g7_ctrl_c_while_waiting_for_a_loss(redis_url: str, name: str) -> None:
+def test_g7_ctrl_c_while_waiting_for_a_loss(shared_url: str, name: str) -> None:
     code = (
         PRELUDE
         + """
@@ -244,7 +244,7 @@ assert lease.held
 lease.release()
 """
     )
-    with Program(code, redis_url, name) as program:
+    with Program(code, shared_url, name) as program:
         assert program.line() == "waiting"
         time.sleep(0.2)
         sent = time.monotonic()
@@ -253,7 +253,7 @@ lease.release()
         program.end()
 
 
-def test_a_signal_handler_that_returns_does_not_end_the_wait(redis_url: str, name: str) -> None:
+def test_a_signal_handler_that_returns_does_not_end_the_wait(shared_url: str, name: str) -> None:
     code = (
         PRELUDE
         + """
@@ -263,9 +263,9 @@ with lock:
     print("entered", flush=True)
 """
     )
-    with fencelock.connect(redis_url) as client:
+    with fencelock.connect(shared_url) as client:
         lease = client.lock(name).acquire()
-        with Program(code, redis_url, name) as program:
+        with Program(code, shared_url, name) as program:
             wait_until(lambda: client.inspect(name).queue)
             program.send(signal.SIGUSR1)
             assert program.line() == "seen"

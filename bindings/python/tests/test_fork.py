@@ -30,7 +30,7 @@ def run(code: str, url: str, name: str) -> None:
         program.end()
 
 
-def test_g9_the_child_touches_nothing(redis_url: str, name: str) -> None:
+def test_g9_the_child_touches_nothing(shared_url: str, name: str) -> None:
     code = """
 rlock = client.rlock(name + "/r")
 rlock.acquire()
@@ -63,10 +63,10 @@ assert client.inspect(name).owner == owner
 assert not lost.wait(0.7)
 lease.release()
 """
-    run(code, redis_url, name)
+    run(code, shared_url, name)
 
 
-def test_g9_leaving_a_block_in_the_child(redis_url: str, name: str) -> None:
+def test_g9_leaving_a_block_in_the_child(shared_url: str, name: str) -> None:
     code = """
 pid = None
 with lock as lease:
@@ -83,11 +83,11 @@ if pid == 0:
     os._exit(0)
 assert not lock.locked()
 """
-    run(code, redis_url, name)
+    run(code, shared_url, name)
 
 
 @pytest.mark.parametrize("same", [True, False])
-def test_g9_a_new_client_in_the_child_works(redis_url: str, name: str, same: bool) -> None:
+def test_g9_a_new_client_in_the_child_works(shared_url: str, name: str, same: bool) -> None:
     code = f"""
 lease = lock.acquire()
 for _ in range(3):
@@ -110,10 +110,10 @@ for _ in range(3):
     assert not client.lock(name + "/child").locked()
 assert lease.held
 """
-    run(code, redis_url, name)
+    run(code, shared_url, name)
 
 
-def test_g9_fork_while_threads_work(redis_url: str, name: str) -> None:
+def test_g9_fork_while_threads_work(shared_url: str, name: str) -> None:
     code = """
 stop = False
 def work(number):
@@ -137,11 +137,11 @@ stop = True
 for thread in threads:
     thread.join()
 """
-    run(code, redis_url, name)
+    run(code, shared_url, name)
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
-def test_g9_multiprocessing(redis_url: str, name: str, method: str) -> None:
+def test_g9_multiprocessing(shared_url: str, name: str, method: str) -> None:
     code = f"""
 import fencelock, multiprocessing, sys, warnings
 warnings.simplefilter("ignore", DeprecationWarning)
@@ -174,5 +174,5 @@ with tempfile.TemporaryDirectory() as folder:
     file.write_text({code!r})
     sys.exit(subprocess.call([sys.executable, file, *sys.argv[1:]]))
 """
-    with Program(wrapper, redis_url, name) as program:
+    with Program(wrapper, shared_url, name) as program:
         program.end()

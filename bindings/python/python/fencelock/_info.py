@@ -3,13 +3,11 @@
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-LockState: TypeAlias = Literal["free", "held", "foreign"]
-
 # As the native module gives them.
 RawWaiter: TypeAlias = tuple[str, int, str | None]
 RawInfo: TypeAlias = tuple[
     str,
-    LockState,
+    Literal["free", "held", "foreign"],
     str | None,
     int | None,
     int | None,
@@ -40,7 +38,7 @@ class LockInfo:
 
     name: str
     """The name of the lock."""
-    state: LockState
+    state: Literal["free", "held", "foreign"]
     """``"free"``, ``"held"`` by a lease of this library, or ``"foreign"``: by another client."""
     owner: str | None
     """The owner id of the holder; of a foreign holder its value."""

@@ -1,17 +1,33 @@
-from typing import Any
+from typing import Any, final
+
+__all__ = [
+    "Call",
+    "Client",
+    "Completions",
+    "Lease",
+    "Lock",
+    "Watch",
+    "__version__",
+    "close_all",
+    "error_codes",
+    "panic_for_test",
+]
 
 __version__: str
 
+@final
 class Call:
     def wait(self) -> Any: ...
     def start(self, completions: Completions) -> int: ...
     def cancel(self) -> None: ...
 
+@final
 class Completions:
     def __new__(cls) -> Completions: ...
     def fileno(self) -> int: ...
     def drain(self) -> list[tuple[int, Any, BaseException | None]]: ...
 
+@final
 class Client:
     @staticmethod
     def connect(
@@ -33,12 +49,14 @@ class Client:
     @property
     def closed(self) -> bool: ...
 
+@final
 class Lock:
     @property
     def name(self) -> str: ...
     def acquire(self, timeout: object) -> Call: ...
     def try_acquire(self) -> Call: ...
 
+@final
 class Lease:
     @property
     def name(self) -> str: ...
@@ -57,6 +75,7 @@ class Lease:
     def release(self) -> Call: ...
     def abandon(self) -> None: ...
 
+@final
 class Watch:
     def is_lost(self) -> bool: ...
     def wait_lost(self, within: object) -> Call: ...
