@@ -25,6 +25,8 @@ pub use error::{Error, ErrorKind, Result};
 pub use info::{LockInfo, LockState, WaiterInfo};
 pub use lease::{Ended, Lease, Watch};
 pub use lock::Lock;
+#[doc(hidden)]
+pub use options::check_timeout;
 pub use options::{ClientOptions, LockOptions};
 pub use token::Token;
 

@@ -113,7 +113,10 @@ fn check_metadata(text: &str) -> Result<()> {
 }
 
 /// A wait: `None` = for ever, zero = one attempt, else 10 years at most.
-pub(crate) fn check_timeout(timeout: Option<Duration>) -> Result<()> {
+///
+/// For bindings, whose locks carry a wait of their own: it is refused when the lock is made.
+#[doc(hidden)]
+pub fn check_timeout(timeout: Option<Duration>) -> Result<()> {
     match timeout {
         Some(timeout) if timeout > LONGEST_WAIT => {
             Err(Error::invalid(format!("timeout is {timeout:?}; allowed are 0 to 10 years")))

@@ -90,11 +90,14 @@ fn path_of(target: &Target) -> Result<String> {
     let refused = |why: &str| {
         Error::invalid(format!("the file URL {why}; it has the form file:///absolute/directory"))
     };
+    if !target.after_scheme().starts_with("///") {
+        return Err(refused("names a host, or no absolute directory"));
+    }
     let url = url::Url::parse(&target.url).map_err(|_| refused("does not parse"))?;
     if url.query().is_some() || url.fragment().is_some() {
         return Err(refused("has options of its own"));
     }
-    let path = url.to_file_path().map_err(|()| refused("names a host or no directory"))?;
+    let path = url.to_file_path().map_err(|()| refused("names no directory"))?;
     path.into_os_string().into_string().map_err(|_| refused("is not UTF-8"))
 }
 

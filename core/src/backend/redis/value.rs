@@ -17,11 +17,7 @@ pub(super) fn owner_value(place: &Place, client: ClientId) -> String {
     let text = &*place.metadata;
     let mut value = String::with_capacity(HEAD + text.len());
     // Writing to a string does not fail.
-    let _ = write!(value, "fl1:{}:{client}:{}", place.owner, place.ttl.as_millis());
-    if !text.is_empty() {
-        value.push(':');
-        value.push_str(text);
-    }
+    let _ = write!(value, "fl1:{}:{client}:{}:{text}", place.owner, place.ttl.as_millis());
     value
 }
 
@@ -95,8 +91,7 @@ mod tests {
             let place = place(text);
             let value = owner_value(&place, ClientId::random());
             assert!(value.len() <= HEAD + text.len());
-            let expected =
-                Value::Ours { owner: place.owner, text: (!text.is_empty()).then_some(text) };
+            let expected = Value::Ours { owner: place.owner, text: Some(text) };
             assert_eq!(Value::of(value.as_bytes()), expected, "{value}");
         }
     }
@@ -117,7 +112,7 @@ mod tests {
             "d7cf2f08-6b7e-4c35-8a0e-2a3f5b1d9c11",
             &ours[..ours.len() - 9],
             &format!(" {ours}"),
-            &format!("{ours}x"),
+            &format!("{}x", ours.trim_end_matches(':')),
         ];
         for value in foreign {
             assert_eq!(Value::of(value.as_bytes()), Value::Foreign, "{value}");
