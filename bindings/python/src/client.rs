@@ -62,7 +62,7 @@ impl Client {
         if let Some(text) = convert::maybe_text(metadata, "metadata")? {
             options = options.metadata(text);
         }
-        convert::maybe_seconds(timeout, "timeout", convert::TIMEOUT)?;
+        convert::wait(timeout)?;
         let lock = panic::catch(|| self.0.lock_with(&name, options))?;
         Ok(Lock::new(self.0.clone(), lock))
     }

@@ -12,7 +12,6 @@ use crate::errors::Failure;
 
 pub(crate) const TTL: &str = "100 ms to 24 h";
 pub(crate) const MAX_HOLD: &str = "a time longer than ttl, or None";
-pub(crate) const TIMEOUT: &str = "0 to 10 years, or None for ever";
 pub(crate) const CLIENT_TIMEOUT: &str = "1 ms to 1 h";
 
 /// A number of seconds. Not a bool: `acquire(timeout=False)` means something else elsewhere.
@@ -40,6 +39,13 @@ pub(crate) fn maybe_seconds(
     allowed: &str,
 ) -> Result<Option<Duration>, Failure> {
     if value.is_none() { Ok(None) } else { seconds(value, what, allowed).map(Some) }
+}
+
+/// The time limit of a wait; `None` = for ever.
+pub(crate) fn wait(value: &Bound<'_, PyAny>) -> Result<Option<Duration>, Failure> {
+    let limit = maybe_seconds(value, "timeout", "0 to 10 years, or None for ever")?;
+    fencelock::check_timeout(limit)?;
+    Ok(limit)
 }
 
 pub(crate) fn text(value: &Bound<'_, PyAny>, what: &str) -> Result<String, Failure> {

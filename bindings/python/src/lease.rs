@@ -105,7 +105,7 @@ impl Watch {
     /// is over.
     fn wait_lost(&self, within: &Bound<'_, PyAny>) -> Result<Call, Failure> {
         self.client.check_process()?;
-        let within = convert::maybe_seconds(within, "timeout", convert::TIMEOUT)?;
+        let within = convert::wait(within)?;
         let watch = self.watch.clone();
         Ok(Call::new(async move {
             let ended = match within {

@@ -30,7 +30,7 @@ impl Lock {
 
     fn acquire(&self, timeout: &Bound<'_, PyAny>) -> Result<Call, Failure> {
         self.client.check_process()?;
-        let timeout = convert::maybe_seconds(timeout, "timeout", convert::TIMEOUT)?;
+        let timeout = convert::wait(timeout)?;
         let (client, lock) = (self.client.clone(), self.lock.clone());
         Ok(Call::new(async move {
             let lease = lock.acquire_within(timeout).await?;

@@ -54,8 +54,13 @@ def test_g10_a_timeout_is_0_to_10_years(client: Client, value: float) -> None:
 
 @pytest.mark.parametrize("value", [0, 0.0, -0.0, 1e-9, 0.0004, 5, 315_360_000, None])
 def test_g10_good_timeouts(client: Client, name: str, value: float | None) -> None:
-    client.lock(name, timeout=value).acquire().release()
-    client.lock(name).acquire(timeout=value).release()
+    # So short a wait may end before the server's answer is there; but it is a wait.
+    for lock in (client.lock(name, timeout=value), client.lock(name)):
+        try:
+            lock.acquire(timeout=value).release()
+            lock.acquire().release()
+        except fencelock.LockTimeout:
+            assert value and value < 1
 
 
 def test_g10_the_timeout_of_the_call_counts(client: Client, name: str) -> None:

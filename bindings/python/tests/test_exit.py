@@ -32,8 +32,8 @@ CASES = {
     "a held lease": "lease = lock.acquire()",
     "a held lease in a cycle": "lease = [lock.acquire()]; lease.append(lease)",
     "a renewal": """
-leases = [client.lock(f"{name}/{n}", ttl=0.1).acquire() for n in range(50)]
-time.sleep(0.2)
+leases = [client.lock(f"{name}/{n}", ttl=1.5).acquire() for n in range(200)]
+time.sleep(0.5)
 lease = lock.acquire()
 """,
     "a wait in a daemon thread": """
