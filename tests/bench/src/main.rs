@@ -47,9 +47,14 @@ enum Part {
     Spin {
         #[arg(long, default_value_t = 10_000)]
         cycles: u32,
+        #[arg(long, default_value_t = 1)]
+        tasks: u32,
         /// The bare scripts instead
         #[arg(long)]
         bare: bool,
+        /// On a runtime of two threads
+        #[arg(long)]
+        threads: bool,
     },
 }
 
@@ -82,8 +87,9 @@ fn run(options: &Options) -> Result<()> {
         Some(Part::Agent { role: Role::Pong { url } }) => {
             return one_thread.block_on(hop::pong(url));
         }
-        Some(Part::Spin { cycles, bare }) => {
-            return one_thread.block_on(uncontended::spin(&server_url()?, *cycles, *bare));
+        Some(Part::Spin { cycles, tasks, bare, threads }) => {
+            let work = uncontended::spin(server_url()?, *cycles, *tasks, *bare);
+            return uncontended::on_a_task(&uncontended::runtime(*threads)?, work)?;
         }
         None => {}
     }

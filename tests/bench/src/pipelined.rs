@@ -6,23 +6,19 @@ use anyhow::Result;
 use fencelock::Client;
 use fencelock_test_support::redis_server::connection;
 use fencelock_test_support::samples::Samples;
-use tokio::runtime::Builder;
 use tokio::task::JoinSet;
 
 use crate::bare::Bare;
 use crate::report::{Pair, Report, Target};
-use crate::uncontended::on_a_task;
+use crate::uncontended::{on_a_task, runtime};
 
 const TASKS: usize = 64;
 const TURN: Duration = Duration::from_millis(250);
 
 pub(crate) fn measure(url: &str, rounds: u32, report: &mut Report) -> Result<()> {
     let mut kept = Vec::new();
-    for (what, runtime) in [
-        ("current_thread", Builder::new_current_thread().enable_all().build()?),
-        ("multi_thread", Builder::new_multi_thread().worker_threads(2).enable_all().build()?),
-    ] {
-        let mut pair = on_a_task(&runtime, turns(url.to_owned(), rounds / 2))??;
+    for (what, threads) in [("current_thread", false), ("multi_thread", true)] {
+        let mut pair = on_a_task(&runtime(threads)?, turns(url.to_owned(), rounds / 2))??;
         let title = format!("{TASKS} tasks on {TASKS} names, {what} / bare script pairs");
         report.row(&title, pair.words("per second"), Target::AtLeast(0.9), pair.ratio());
         kept.push((what, pair));

@@ -9,6 +9,7 @@ use fencelock_test_support::redis_server::connection;
 use fencelock_test_support::samples::Samples;
 use redis::aio::MultiplexedConnection;
 use tokio::runtime::{Builder, Runtime};
+use tokio::task::JoinSet;
 
 use crate::bare::Bare;
 use crate::report::{Pair, Report, Target};
@@ -19,11 +20,8 @@ const NAME: &str = "bench/free";
 
 pub(crate) fn measure(url: &str, rounds: u32, report: &mut Report) -> Result<()> {
     let mut kept = Vec::new();
-    for (what, runtime) in [
-        ("current_thread", Builder::new_current_thread().enable_all().build()?),
-        ("multi_thread", Builder::new_multi_thread().worker_threads(2).enable_all().build()?),
-    ] {
-        let mut pair = on_a_task(&runtime, turns(url.to_owned(), rounds))??;
+    for (what, threads) in [("current_thread", false), ("multi_thread", true)] {
+        let mut pair = on_a_task(&runtime(threads)?, turns(url.to_owned(), rounds))??;
         let title = format!("acquire + release, {what} / the same two scripts sent bare");
         report.row(&title, pair.words("µs"), Target::AtMost(1.15), pair.ratio());
         kept.push((what, pair));
@@ -39,6 +37,15 @@ pub(crate) fn measure(url: &str, rounds: u32, report: &mut Report) -> Result<()>
         })
         .collect();
     report.keep("uncontended", &samples)
+}
+
+/// Of one thread, or of two workers.
+pub(crate) fn runtime(threads: bool) -> Result<Runtime> {
+    let mut builder = match threads {
+        false => Builder::new_current_thread(),
+        true => Builder::new_multi_thread(),
+    };
+    Ok(builder.worker_threads(2).enable_all().build()?)
 }
 
 /// As a task, as in a service; `block_on` of a runtime with workers would run outside of them.
@@ -129,17 +136,29 @@ fn blocking_turns(url: &str, rounds: u32) -> Result<Pair> {
     Ok(pair)
 }
 
-/// For a profiler.
-pub(crate) async fn spin(url: &str, cycles: u32, bare: bool) -> Result<()> {
-    let script = Bare::record(url, &[NAME.to_owned()]).await?.remove(0);
-    let mut connection = connection(url).await?;
-    let lock = Client::connect(url).await?.lock(NAME)?;
-    for _ in 0..cycles {
-        if bare {
-            script.cycle(&mut connection).await?;
-        } else {
-            lock.acquire().await?.release().await?;
-        }
+/// For a profiler: that many cycles by each of so many tasks, each with a name of its own.
+pub(crate) async fn spin(url: String, cycles: u32, tasks: u32, bare: bool) -> Result<()> {
+    let names: Vec<_> = (0..tasks).map(|i| format!("{NAME}-{i}")).collect();
+    let scripts = Bare::record(&url, &names).await?;
+    let connection = connection(&url).await?;
+    let client = Client::connect(&url).await?;
+    let mut running = JoinSet::new();
+    for (name, script) in names.iter().zip(scripts) {
+        let lock = client.lock(name)?;
+        let mut connection = connection.clone();
+        running.spawn(async move {
+            for _ in 0..cycles {
+                if bare {
+                    script.cycle(&mut connection).await?;
+                } else {
+                    lock.acquire().await?.release().await?;
+                }
+            }
+            anyhow::Ok(())
+        });
+    }
+    while let Some(ended) = running.join_next().await {
+        ended??;
     }
     Ok(())
 }

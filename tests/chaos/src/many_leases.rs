@@ -25,8 +25,11 @@ pub(crate) struct Options {
     delay_ms: u64,
 }
 
-/// How many acquires are under way at once, so that these do not decide the memory in use.
-const AT_ONCE: usize = 500;
+/// How many acquires are under way at once: few, because the memory that these need and give back
+/// is used again by leases, which then seem to need less.
+fn at_once(leases: u32) -> usize {
+    (leases as usize / 100).max(50)
+}
 
 pub(crate) async fn run(options: Options) -> Result<Outcome> {
     let server = RedisServer::start()?;
@@ -38,11 +41,12 @@ pub(crate) async fn run(options: Options) -> Result<Outcome> {
 
     // What the requests under way need does not count. Held on, so that the memory of these
     // leases is not used again.
-    let warm = acquire(&client, "warm", AT_ONCE as u32, ttl).await?;
+    let at_once = at_once(options.leases);
+    let warm = acquire(&client, "warm", at_once as u32, ttl, at_once).await?;
 
     let memory = resident_bytes()?;
     let start = Instant::now();
-    let mut leases = acquire(&client, "many", options.leases, ttl).await?;
+    let mut leases = acquire(&client, "many", options.leases, ttl, at_once).await?;
     let acquiring = start.elapsed();
     let each = resident_bytes()?.saturating_sub(memory) as f64 / leases.len() as f64;
     leases.extend(warm);
@@ -63,7 +67,7 @@ pub(crate) async fn run(options: Options) -> Result<Outcome> {
     let count = leases.len();
     let refused = stream::iter(leases)
         .map(async |lease| lease.release().await.is_err())
-        .buffer_unordered(AT_ONCE)
+        .buffer_unordered(500)
         .filter(|refused| std::future::ready(*refused))
         .count()
         .await;
@@ -93,10 +97,16 @@ pub(crate) async fn run(options: Options) -> Result<Outcome> {
     Ok(outcome)
 }
 
-async fn acquire(client: &Client, name: &str, count: u32, ttl: Duration) -> Result<Vec<Lease>> {
+async fn acquire(
+    client: &Client,
+    name: &str,
+    count: u32,
+    ttl: Duration,
+    at_once: usize,
+) -> Result<Vec<Lease>> {
     let locks = (0..count).map(|i| {
         let lock = client.lock_with(&format!("{name}-{i}"), LockOptions::new().ttl(ttl));
         async move { anyhow::Ok(lock?.acquire_timeout(ms(60_000)).await?) }
     });
-    stream::iter(locks).buffer_unordered(AT_ONCE).try_collect().await
+    stream::iter(locks).buffer_unordered(at_once).try_collect().await
 }
