@@ -24,8 +24,9 @@ use crate::log::Log;
 /// How long [`close_all`] takes at most, whatever the servers do.
 pub const CLOSING: Duration = Duration::from_millis(500);
 
-/// One thread moves bytes between sockets and waiters; the waiters are threads of the host. A
-/// second worker made uncontended round trips slower (README of the bindings has the figures).
+/// One thread moves bytes between sockets and waiters; the waiters are threads of the host. With a
+/// second one, an uncontended acquire + release from Python took 9.3 context switches instead of
+/// 6.1, and 153 µs instead of 132 at best; only 64 tasks at once were faster (80 µs, not 100).
 const WORKERS: usize = 1;
 
 static SLOT: AtomicPtr<Runtime> = AtomicPtr::new(ptr::null_mut());
