@@ -45,9 +45,10 @@ pub(crate) async fn run(options: Options) -> Result<Outcome> {
     let start = Instant::now();
     while start.elapsed() < Duration::from_secs(options.seconds) {
         tokio::time::sleep(ms(fastrand::u64(20..200))).await;
-        let kill = match fastrand::u32(0..8) {
-            0 => fleet.kill(3).await?,
-            1..=3 => fleet.kill(1).await?,
+        // In turn, so that each kind happens in every run.
+        let kill = match kills.len() % 6 {
+            1 | 3 => fleet.kill(1).await?,
+            5 => fleet.kill(3).await?,
             _ => fleet.kill_holder().await?,
         };
         // Until everybody has had a turn, so that each gap belongs to one kill.
