@@ -172,7 +172,7 @@ async fn connect_error(url: &str) -> crate::Error {
 fn raw(port: u16) -> Connection {
     let raw = redis::Client::open(("127.0.0.1", port)).unwrap().get_connection().unwrap();
     // A message that never comes fails its test instead of holding it up.
-    raw.set_read_timeout(Some(ms(20_000))).unwrap();
+    raw.set_read_timeout(Some(PATIENCE)).unwrap();
     raw
 }
 
@@ -235,11 +235,19 @@ fn assert_just_below(value: i64, of: Duration) {
     assert!(value <= of && value > of - 5_000.min(of / 2), "{value} ms is not about {of} ms");
 }
 
+/// Long enough for anything but a hang on a busy machine.
+const PATIENCE: Duration = ms(20_000);
+
+/// Waits for the future, and fails with `what` if it does not come.
+async fn soon<F: Future>(what: &str, future: F) -> F::Output {
+    tokio::time::timeout(PATIENCE, future).await.unwrap_or_else(|_| panic!("never came: {what}"))
+}
+
 /// Waits until the condition holds.
 async fn until<F: Future<Output = bool>>(what: &str, mut condition: impl FnMut() -> F) {
     let start = Instant::now();
-    while !condition().await {
-        assert!(start.elapsed() < Duration::from_secs(20), "never came: {what}");
+    while !soon(what, condition()).await {
+        assert!(start.elapsed() < PATIENCE, "never came: {what}");
         tokio::time::sleep(ms(2)).await;
     }
 }
