@@ -13,7 +13,7 @@ use crate::contender::{Contender, Grant, Step};
 use crate::error::{Error, Result};
 use crate::lease::{Held, Lease};
 use crate::lock::Spec;
-use crate::owner::{OwnerId, random_below};
+use crate::owner::OwnerId;
 use crate::period::{look_period, request_limit, sign_of_life};
 use crate::wakeups::{Mail, Mailbox};
 
@@ -247,8 +247,7 @@ impl<'a> Candidate<'a> {
         if matches!(look, Look::Busy | Look::Gone) && !self.unanswered {
             self.rest = Rest::Nothing;
         }
-        let jitter = look_period(self.place.ttl).as_nanos() as u64 / 10;
-        let jitter = Duration::from_nanos(random_below(jitter));
+        let jitter = self.place.owner.share_of(look_period(self.place.ttl) / 10);
         Some(self.contender.answered(sent, look, now, jitter))
     }
 

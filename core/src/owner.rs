@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 /// Who has a place in the queue or a lease: 128 random bits, new for every place.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -12,6 +13,12 @@ pub(crate) struct OwnerId(u128);
 impl OwnerId {
     pub(crate) fn random() -> Self {
         OwnerId(u128::from_ne_bytes(random_bytes()))
+    }
+
+    /// A part of the span that is different for each owner id: jitter for which the system need
+    /// not be asked for random bytes once more.
+    pub(crate) fn share_of(self, span: Duration) -> Duration {
+        span.mul_f64(f64::from(self.0 as u32) / f64::from(u32::MAX))
     }
 }
 
@@ -83,11 +90,6 @@ impl FromStr for ClientId {
     }
 }
 
-/// A number below `bound`, for jitter.
-pub(crate) fn random_below(bound: u64) -> u64 {
-    if bound == 0 { 0 } else { u64::from_ne_bytes(random_bytes()) % bound }
-}
-
 fn random_bytes<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     // Without entropy two owners could get the same id, and no lock is safe then.
@@ -105,6 +107,10 @@ mod tests {
         assert_eq!(id.to_string().len(), 32);
         assert_eq!(id.to_string().parse(), Ok(id));
         assert_ne!(id, OwnerId::random());
+        let shares: Vec<_> =
+            (0..100).map(|_| OwnerId::random().share_of(Duration::from_secs(1))).collect();
+        assert!(shares.iter().all(|share| *share <= Duration::from_secs(1)));
+        assert!(shares.iter().max() > shares.iter().min());
         for bad in ["", "1", &"g".repeat(32), &"1".repeat(33)] {
             assert_eq!(bad.parse::<OwnerId>(), Err(()), "{bad}");
         }

@@ -15,7 +15,7 @@ use crate::backend::{Backend, Renewal, Renewed};
 use crate::clock::{Alarm, Instant};
 use crate::error::{Error, Result};
 use crate::lease::{Held, State};
-use crate::owner::{OwnerId, random_below};
+use crate::owner::OwnerId;
 use crate::period::{claim_window, request_limit};
 use crate::wakeups::Wakeups;
 
@@ -81,7 +81,7 @@ pub(crate) async fn run(
             if schedule.stopped {
                 return;
             }
-            schedule.arm()
+            schedule.arm(Instant::now())
         };
         tokio::select! {
             alarmed = alarm.until(next) => if let Err(error) = alarmed {
@@ -135,7 +135,7 @@ fn clean_up(backend: &dyn Backend, held: &Held, limit: Duration) -> Batch {
 
 /// Jitter only shortens the time to a renewal: up to a tenth of it.
 fn jitter(held: &Held) -> Duration {
-    Duration::from_nanos(random_below(held.place.ttl.as_nanos() as u64 / 30))
+    held.place.owner.share_of(held.place.ttl / 30)
 }
 
 /// Which lease needs attention when. No I/O and no clock of its own.
@@ -173,7 +173,7 @@ struct Work {
 }
 
 impl Schedule {
-    /// True if the alarm must be set earlier.
+    /// True if the alarm must be set earlier, which it then counts as.
     fn add(&mut self, held: &Arc<Held>, handed_off: bool, now: Instant, jitter: Duration) -> bool {
         let renewals = match (held.renews, handed_off) {
             (true, _) => Renewals::Forever,
@@ -193,7 +193,11 @@ impl Schedule {
         let owner = held.place.owner;
         self.order.insert((next, owner));
         self.leases.insert(owner, Entry { held: held.clone(), next, round: 0, renewals, jitter });
-        next < self.armed
+        let early = next < self.armed;
+        if early {
+            self.armed = next;
+        }
+        early
     }
 
     fn remove(&mut self, owner: OwnerId) {
@@ -211,9 +215,12 @@ impl Schedule {
         }
     }
 
-    /// The instant of the next attention; `add` compares with it from now on.
-    fn arm(&mut self) -> Instant {
-        self.armed = self.order.first().map_or(Instant::NEVER, |(next, _)| *next);
+    /// The instant of the next attention. An alarm that is still to come stays, even when the
+    /// lease that it was for is gone: most leases are short, and moving it for each would wake the
+    /// watchdog each time.
+    fn arm(&mut self, now: Instant) -> Instant {
+        let first = self.order.first().map_or(Instant::NEVER, |(next, _)| *next);
+        self.armed = if self.armed > now { self.armed.min(first) } else { first };
         self.armed
     }
 
@@ -354,6 +361,10 @@ mod tests {
         schedule
     }
 
+    fn next(schedule: &Schedule) -> Instant {
+        schedule.order.first().map_or(Instant::NEVER, |(next, _)| *next)
+    }
+
     /// Collects at `now`, which must give exactly one renewal, and returns its round.
     fn one_renewal(schedule: &mut Schedule, now: Instant) -> u64 {
         let work = schedule.collect(now, REQUEST_TIMEOUT);
@@ -377,12 +388,12 @@ mod tests {
     fn g2_a_lease_is_renewed_after_a_third_of_its_ttl_and_its_deadline_moves() {
         let held = lease(None, true, false);
         let mut schedule = schedule(&held, false);
-        assert_eq!(schedule.arm(), at(10_000));
+        assert_eq!(next(&schedule), at(10_000));
         assert!(schedule.collect(at(9_999), REQUEST_TIMEOUT).renew.is_empty());
         let round = one_renewal(&mut schedule, at(10_000));
         answer(&mut schedule, &held, round, at(10_000), Ok(Renewed::Ours), at(10_900));
         assert_eq!(held.deadline(), at(10_000 + 29_698));
-        assert_eq!(schedule.arm(), at(20_000));
+        assert_eq!(next(&schedule), at(20_000));
     }
 
     #[test]
@@ -390,7 +401,7 @@ mod tests {
         let held = lease(None, true, false);
         let mut schedule = Schedule::default();
         schedule.add(&held, false, at(0), ms(1_000));
-        assert_eq!(schedule.arm(), at(9_000));
+        assert_eq!(next(&schedule), at(9_000));
         for _ in 0..100 {
             assert!(jitter(&held) < ms(1_000));
         }
@@ -401,18 +412,18 @@ mod tests {
         let held = lease(None, true, false);
         let mut schedule = schedule(&held, false);
         let mut tries = 0;
-        let mut now = schedule.arm();
+        let mut now = next(&schedule);
         while now < at(29_698) {
             one_renewal(&mut schedule, now);
             tries += 1;
-            now = schedule.arm();
+            now = next(&schedule);
         }
         assert_eq!((now, tries), (at(29_698), 10));
         assert_eq!(held.state_at(at(29_697)), State::Held);
         let work = schedule.collect(now, REQUEST_TIMEOUT);
         assert_eq!((work.renew.len(), work.ended.len()), (0, 1));
         assert_eq!(held.state_at(at(0)), State::Lost);
-        assert_eq!(schedule.arm(), Instant::NEVER);
+        assert_eq!(next(&schedule), Instant::NEVER);
     }
 
     #[test]
@@ -434,7 +445,7 @@ mod tests {
         let mut schedule = schedule(&held, false);
         let round = one_renewal(&mut schedule, at(10_000));
         answer(&mut schedule, &held, round, at(10_000), Err(Error::unavailable("x")), at(10_010));
-        assert_eq!(schedule.arm(), at(10_260));
+        assert_eq!(next(&schedule), at(10_260));
         let round = one_renewal(&mut schedule, at(10_260));
         answer(&mut schedule, &held, round, at(10_260), Ok(Renewed::Ours), at(10_261));
         assert_eq!(held.deadline(), at(10_260 + 29_698));
@@ -473,7 +484,7 @@ mod tests {
     fn g2_a_fixed_lease_is_never_renewed_and_ends_at_its_ttl() {
         let held = lease(None, false, false);
         let mut schedule = schedule(&held, false);
-        assert_eq!(schedule.arm(), at(29_698));
+        assert_eq!(next(&schedule), at(29_698));
         assert_eq!(schedule.collect(at(29_698), REQUEST_TIMEOUT).ended.len(), 1);
     }
 
@@ -482,12 +493,12 @@ mod tests {
         for renews in [true, false] {
             let held = lease(None, renews, true);
             let mut schedule = schedule(&held, true);
-            assert_eq!(schedule.arm(), at(500));
+            assert_eq!(next(&schedule), at(500));
             let round = one_renewal(&mut schedule, at(500));
             answer(&mut schedule, &held, round, at(500), Ok(Renewed::Ours), at(501));
             assert_eq!(held.deadline(), at(500 + 29_698));
             // A fixed lease gets just this one.
-            assert_eq!(schedule.arm(), if renews { at(10_500) } else { at(30_198) });
+            assert_eq!(next(&schedule), if renews { at(10_500) } else { at(30_198) });
         }
     }
 
@@ -500,7 +511,7 @@ mod tests {
             answer(&mut schedule, &held, round, at(sent), Ok(Renewed::Ours), at(sent));
         }
         assert_eq!(held.deadline(), at(45_000));
-        assert_eq!(schedule.arm(), at(45_000), "there is nothing more to renew");
+        assert_eq!(next(&schedule), at(45_000), "there is nothing more to renew");
         assert_eq!(schedule.collect(at(45_000), REQUEST_TIMEOUT).ended.len(), 1);
     }
 
@@ -517,11 +528,21 @@ mod tests {
     }
 
     #[test]
-    fn the_alarm_moves_only_when_something_is_due_earlier() {
+    fn short_leases_do_not_move_the_alarm() {
         let mut schedule = Schedule::default();
-        schedule.arm();
-        assert!(schedule.add(&lease(None, true, false), false, at(0), ms(0)));
-        schedule.arm();
-        assert!(!schedule.add(&lease(None, true, false), false, at(1), ms(0)));
+        assert_eq!(schedule.arm(at(0)), Instant::NEVER);
+        for round in 0..5 {
+            let held = lease(None, true, false);
+            let rings = schedule.add(&held, false, at(round), ms(0));
+            assert_eq!(rings, round == 0, "only the first must set the alarm");
+            schedule.remove(held.place.owner);
+            assert_eq!(schedule.arm(at(round)), at(10_000));
+        }
+        let early = lease(None, true, true);
+        assert!(schedule.add(&early, true, at(5), ms(0)), "a renewal that is due before it");
+        assert_eq!(schedule.arm(at(5)), at(505));
+        // It has come, for nothing: the next one is set.
+        schedule.remove(early.place.owner);
+        assert_eq!(schedule.arm(at(505)), Instant::NEVER);
     }
 }
