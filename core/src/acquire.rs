@@ -1,5 +1,7 @@
 //! The wait loop: from the first request to a lease, a time-out or a withdrawal.
 
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +12,7 @@ use crate::backend::{Look, Mode, Place, Request};
 use crate::client::Core;
 use crate::clock::Instant;
 use crate::contender::{Contender, Grant, Step};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::lease::{Held, Lease};
 use crate::lock::Spec;
 use crate::owner::OwnerId;
@@ -34,8 +36,14 @@ pub(crate) async fn attempt(core: &Arc<Core>, spec: &Spec) -> Result<Option<Leas
 }
 
 /// Waits for the lock; `limit` none = for ever.
-pub(crate) async fn wait(core: &Arc<Core>, spec: &Spec, limit: Option<Duration>) -> Result<Lease> {
-    let mut patience = Patience::new(core, limit);
+pub(crate) async fn wait(
+    core: &Arc<Core>,
+    spec: &Spec,
+    limit: Option<Duration>,
+    cancelled: impl Future<Output = ()> + Send,
+) -> Result<Lease> {
+    tokio::pin!(cancelled);
+    let mut patience = Patience { cancelled: Some(cancelled), ..Patience::new(core, limit) };
     loop {
         if let End::Held(lease) =
             Candidate::new(core, spec)?.run(Mode::Intro, &mut patience).await?
@@ -46,7 +54,8 @@ pub(crate) async fn wait(core: &Arc<Core>, spec: &Spec, limit: Option<Duration>)
 }
 
 /// How long a whole wait may go on, over all places that it takes in the queue.
-struct Patience {
+struct Patience<'a> {
+    cancelled: Option<Pin<&'a mut (dyn Future<Output = ()> + Send)>>,
     started: Instant,
     limit: Option<Duration>,
     connect_timeout: Duration,
@@ -54,9 +63,10 @@ struct Patience {
     last_error: Option<Error>,
 }
 
-impl Patience {
+impl Patience<'_> {
     fn new(core: &Core, limit: Option<Duration>) -> Self {
         Patience {
+            cancelled: None,
             started: Instant::now(),
             limit,
             connect_timeout: core.settings.connect_timeout,
@@ -162,7 +172,7 @@ impl<'a> Candidate<'a> {
         })
     }
 
-    async fn run(mut self, first: Mode, patience: &mut Patience) -> Result<End> {
+    async fn run(mut self, first: Mode, patience: &mut Patience<'_>) -> Result<End> {
         loop {
             let event = self.next_event(first, patience).await;
             let now = Instant::now();
@@ -182,6 +192,12 @@ impl<'a> Candidate<'a> {
                     None
                 }
                 Event::Mail(Mail::Woken) | Event::Time => None,
+                Event::Cancelled => {
+                    let error = Error::new(ErrorKind::Cancelled, "the wait was cancelled");
+                    let error = error.of_lock(&self.place.name);
+                    self.withdraw().await;
+                    return Err(error);
+                }
             };
             match step {
                 Some(Step::Hold(grant)) => return self.hold(grant).map(End::Held),
@@ -204,7 +220,7 @@ impl<'a> Candidate<'a> {
 
     /// Sends a request when one is due, then waits for an answer, mail or the next instant at
     /// which something must happen.
-    async fn next_event(&mut self, first: Mode, patience: &Patience) -> Event {
+    async fn next_event(&mut self, first: Mode, patience: &mut Patience<'_>) -> Event {
         let now = Instant::now();
         if self.outstanding.is_none() && (self.look_wanted || now >= self.next_request) {
             self.send(first, now);
@@ -212,6 +228,12 @@ impl<'a> Candidate<'a> {
         let limit = self.request_limit();
         let due = self.outstanding.as_ref().map_or(self.next_request, |o| o.sent.plus(limit));
         let until = due.min(patience.times_out_at()).min(patience.gives_up_at());
+        let cancelled = async {
+            match &mut patience.cancelled {
+                Some(cancelled) => cancelled.as_mut().await,
+                None => std::future::pending().await,
+            }
+        };
         let answer = async {
             match &mut self.outstanding {
                 Some(outstanding) => outstanding.request.as_mut().await,
@@ -226,6 +248,10 @@ impl<'a> Candidate<'a> {
                 Event::Answer(sent, mode, look)
             }
             mail = self.mailbox.next() => Event::Mail(mail),
+            () = cancelled => {
+                patience.cancelled = None;
+                Event::Cancelled
+            }
             () = sleep(now.until(until)) => Event::Time,
         }
     }
@@ -257,7 +283,7 @@ impl<'a> Candidate<'a> {
         mode: Mode,
         error: Error,
         now: Instant,
-        patience: &mut Patience,
+        patience: &mut Patience<'_>,
     ) -> Result<()> {
         if !error.is_passing() {
             // The backend answered, and refused before it wrote anything.
@@ -278,7 +304,7 @@ impl<'a> Candidate<'a> {
 
     /// Gives up the outstanding request when its time is over; its late answer is dropped. An
     /// error if no second try is allowed.
-    fn overdue(&mut self, first: Mode, now: Instant, patience: &mut Patience) -> Option<Error> {
+    fn overdue(&mut self, first: Mode, now: Instant, patience: &mut Patience<'_>) -> Option<Error> {
         let limit = self.request_limit();
         let late = self.outstanding.take_if(|o| now >= o.sent.plus(limit))?;
         self.unanswered |= late.mode != Mode::Again;
@@ -357,5 +383,6 @@ impl Drop for Candidate<'_> {
 enum Event {
     Answer(Instant, Mode, Result<Look>),
     Mail(Mail),
+    Cancelled,
     Time,
 }

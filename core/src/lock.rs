@@ -1,6 +1,7 @@
 //! A name plus options.
 
 use std::fmt;
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -70,12 +71,27 @@ impl Lock {
 
     /// [`acquire_timeout`](Lock::acquire_timeout), with `None` for ever.
     pub async fn acquire_within(&self, timeout: Option<Duration>) -> Result<Lease> {
+        self.acquire_unless(timeout, std::future::pending()).await
+    }
+
+    /// [`acquire_within`](Lock::acquire_within), given up when `cancelled` completes: for hosts
+    /// that interrupt a call and want it to return by itself. Then it waits up to 50 ms until it
+    /// has withdrawn; dropping the future withdraws as well, but in the background.
+    ///
+    /// # Errors
+    ///
+    /// `Cancelled`, and those of [`acquire_timeout`](Lock::acquire_timeout).
+    pub async fn acquire_unless(
+        &self,
+        timeout: Option<Duration>,
+        cancelled: impl Future<Output = ()> + Send,
+    ) -> Result<Lease> {
         check_timeout(timeout)?;
         if timeout.is_some_and(|t| t.is_zero()) {
             let lease = self.try_acquire().await?;
             return lease.ok_or_else(|| Error::timeout(&self.spec.name, Duration::ZERO));
         }
-        acquire::wait(&self.core, &self.spec, timeout).await
+        acquire::wait(&self.core, &self.spec, timeout, cancelled).await
     }
 
     /// Takes the lock if it is free and nobody waits for it. One request; never queues.

@@ -10,6 +10,7 @@ use crate::site::{Site, lock, ms, on_each_backend, queue_up, soon, until};
 on_each_backend!(
     g7_300_acquires_cancelled_at_random_moments_leave_nothing,
     g7_a_cancelled_contender_is_withdrawn_at_once,
+    g7_an_interrupted_contender_has_withdrawn_when_the_call_returns,
     g7_a_timed_out_contender_is_withdrawn_when_the_error_comes,
     g7_a_dropped_lease_is_released,
     g7_a_cancelled_release_goes_on_and_a_second_one_succeeds,
@@ -68,6 +69,22 @@ async fn g7_a_cancelled_contender_is_withdrawn_at_once(site: Site) {
     until("the withdrawal", || async { client.inspect("a").await.unwrap().queue.len() == 1 }).await;
     holder.release().await.unwrap();
     soon("the hand-off", behind).await.unwrap().release().await.unwrap();
+}
+
+async fn g7_an_interrupted_contender_has_withdrawn_when_the_call_returns(site: Site) {
+    let client = site.client().await;
+    let holder = lock(&client, "a", ms(30_000)).acquire().await.unwrap();
+    let waiting = lock(&client, "a", ms(30_000));
+    let (interrupt, interrupted) = tokio::sync::oneshot::channel::<()>();
+    let task = tokio::spawn(async move {
+        waiting.acquire_unless(None, async move { drop(interrupted.await) }).await
+    });
+    until("the contender", || async { client.inspect("a").await.unwrap().queue.len() == 1 }).await;
+    interrupt.send(()).unwrap();
+    let error = soon("the end of the call", task).await.unwrap().unwrap_err();
+    assert_eq!(error.kind().code(), "CANCELLED");
+    until("an empty queue", || async { client.inspect("a").await.unwrap().queue.is_empty() }).await;
+    holder.release().await.unwrap();
 }
 
 async fn g7_a_timed_out_contender_is_withdrawn_when_the_error_comes(site: Site) {

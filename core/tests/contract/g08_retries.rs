@@ -23,20 +23,28 @@ async fn g8_a_release_may_be_repeated(site: Site) {
 /// The renewal and the release are sent at about the same moment, again and again.
 async fn g8_10000_holds_about_as_long_as_the_renewal_period_report_no_false_loss(site: Site) {
     let client = site.client().await;
-    let start = Instant::now();
     let mut tasks = Vec::new();
     for worker in 0..100 {
         let lock = lock(&client, &format!("name {worker}"), ms(300));
         tasks.push(tokio::spawn(async move {
+            let mut stalls = 0;
             for round in 0..100_u64 {
                 let lease = lock.acquire().await.unwrap();
+                let certain_until = Instant::now() + lease.remaining();
                 // Renewals are due after 90 to 100 ms.
                 tokio::time::sleep(ms(85 + (worker + round) % 20)).await;
-                lease.release().await.unwrap_or_else(|e| panic!("{e} after {:?}", start.elapsed()));
+                if let Err(error) = lease.release().await {
+                    // On a machine that stood still for that long it was lost in truth.
+                    assert!(Instant::now() >= certain_until, "{error}");
+                    stalls += 1;
+                }
             }
+            stalls
         }));
     }
+    let mut stalls = 0;
     for task in tasks {
-        task.await.unwrap();
+        stalls += task.await.unwrap();
     }
+    assert!(stalls < 2_000, "{stalls} of 10,000 leases were lost to a machine that is too slow");
 }
