@@ -11,6 +11,7 @@ use fencelock_shared::{OpenClient, Runtime, panic, runtime};
 use futures_util::FutureExt;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
+use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
@@ -23,6 +24,9 @@ use crate::lease::Lease;
 const SLICE: Duration = Duration::from_millis(50);
 
 type Work = Pin<Box<dyn Future<Output = Result<Value>> + Send>>;
+
+/// Completes when a signal handler raised while the call was waited for.
+pub(crate) type Interrupted = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// What an operation gives. Made into Python objects only where the GIL is held: the runtime's
 /// thread never waits for it, or a busy interpreter would stop renewals.
@@ -79,12 +83,24 @@ fn info_tuple<'py>(py: Python<'py>, info: LockInfo) -> PyResult<Bound<'py, PyTup
 pub(crate) struct Call {
     work: Mutex<Option<Work>>,
     started: Mutex<Option<AbortHandle>>,
+    interrupt: Arc<Notify>,
 }
 
 impl Call {
     pub(crate) fn new(work: impl Future<Output = Result<Value>> + Send + 'static) -> Self {
+        Self::interruptible(|_| work)
+    }
+
+    /// An operation that ends by itself, soon, when the future that it is given completes.
+    pub(crate) fn interruptible<F>(work: impl FnOnce(Interrupted) -> F) -> Self
+    where
+        F: Future<Output = Result<Value>> + Send + 'static,
+    {
+        let interrupt = Arc::new(Notify::new());
+        let waiting = interrupt.clone();
+        let work = work(Box::pin(async move { waiting.notified().await }));
         let work: Work = Box::pin(panic::catch_async(work));
-        Call { work: Mutex::new(Some(work)), started: Mutex::new(None) }
+        Call { work: Mutex::new(Some(work)), started: Mutex::new(None), interrupt }
     }
 
     fn take(&self) -> Result<Work> {
@@ -120,8 +136,10 @@ impl Call {
                 return finish(py, outcome);
             }
             if let Err(interrupt) = py.check_signals() {
-                // Dropping an acquire withdraws it.
-                py.detach(|| drop(work));
+                // An acquire withdraws, which it waits for a little; all else is dropped.
+                self.interrupt.notify_one();
+                let ended = async move { timeout(SLICE + SLICE, work).await };
+                drop(py.detach(|| runtime.block_on(ended)));
                 return Err(interrupt.into());
             }
             let sliced = async { timeout(SLICE, &mut work).await };

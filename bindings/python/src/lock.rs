@@ -32,8 +32,8 @@ impl Lock {
         self.client.check_process()?;
         let timeout = convert::wait(timeout)?;
         let (client, lock) = (self.client.clone(), self.lock.clone());
-        Ok(Call::new(async move {
-            let lease = lock.acquire_within(timeout).await?;
+        Ok(Call::interruptible(|interrupted| async move {
+            let lease = lock.acquire_unless(timeout, interrupted).await?;
             Ok(Value::Lease(client, lease))
         }))
     }
