@@ -28,6 +28,7 @@ mod contend;
 mod hand_off;
 mod handshake;
 mod keys;
+mod late;
 mod link;
 mod proxy;
 mod refusals;

@@ -29,15 +29,19 @@ impl Proxy {
                 let mut watch = watch.clone();
                 tokio::spawn(async move {
                     let mut server = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
-                    let cut = async {
-                        let _ = watch.wait_for(|&swallowed| number <= swallowed).await;
-                    };
-                    tokio::select! {
-                        _ = copy_bidirectional(&mut client, &mut server) => return,
-                        () = cut => {}
+                    loop {
+                        let cut = async {
+                            let _ = watch.wait_for(|&swallowed| number <= swallowed).await;
+                        };
+                        tokio::select! {
+                            _ = copy_bidirectional(&mut client, &mut server) => return,
+                            () = cut => {}
+                        }
+                        // Both sockets stay open, and nothing passes until it is let go.
+                        if watch.wait_for(|&swallowed| number > swallowed).await.is_err() {
+                            return;
+                        }
                     }
-                    // Both sockets stay open, and nothing passes any more.
-                    std::future::pending::<()>().await;
                 });
             }
         });
@@ -56,5 +60,15 @@ impl Proxy {
     /// Everything on the connections that exist now vanishes; new ones work.
     pub(super) fn black_hole(&self) {
         self.swallowed.send_replace(self.accepted());
+    }
+
+    /// What was swallowed arrives after all.
+    pub(super) fn let_go(&self) {
+        self.swallowed.send_replace(0);
+    }
+
+    /// What vanished arrives after all.
+    pub(super) fn deliver_late(&self) {
+        self.swallowed.send_replace(0);
     }
 }
