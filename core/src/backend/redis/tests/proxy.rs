@@ -62,11 +62,6 @@ impl Proxy {
         self.swallowed.send_replace(self.accepted());
     }
 
-    /// What was swallowed arrives after all.
-    pub(super) fn let_go(&self) {
-        self.swallowed.send_replace(0);
-    }
-
     /// What vanished arrives after all.
     pub(super) fn deliver_late(&self) {
         self.swallowed.send_replace(0);
