@@ -34,8 +34,10 @@ impl Proxy {
                             let _ = watch.wait_for(|&swallowed| number <= swallowed).await;
                         };
                         tokio::select! {
-                            _ = copy_bidirectional(&mut client, &mut server) => return,
+                            // First, so that nothing that is sent after the cut passes.
+                            biased;
                             () = cut => {}
+                            _ = copy_bidirectional(&mut client, &mut server) => return,
                         }
                         // Both sockets stay open, and nothing passes until it is let go.
                         if watch.wait_for(|&swallowed| number > swallowed).await.is_err() {
