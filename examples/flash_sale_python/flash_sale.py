@@ -43,9 +43,9 @@ def parse_options() -> argparse.Namespace:
     )
     parser.add_argument(
         "--url",
-        default=os.environ.get("FENCELOCK_URL") or "memory:",
-        help="where the lock is kept: with a server's URL (redis://host/) the workers are"
-        " processes, with memory: (the default, unless FENCELOCK_URL is set) threads of this one",
+        default=os.environ.get("FENCELOCK_URL"),
+        help="where the lock is kept, such as redis://host/ (default: what FENCELOCK_URL says, else"
+        " files of this machine); the workers are processes, with memory: threads of this one",
     )
     parser.add_argument(
         "--stock", type=number(1, 1_000_000), default=2000, help="units to sell (default 2000)"
@@ -74,7 +74,7 @@ def parse_options() -> argparse.Namespace:
     if options.crash and options.workers < 2:
         parser.error("--crash needs at least 2 workers: one to kill and one to go on")
     options.ttl = TTL_CRASH if options.crash else TTL
-    options.processes = not options.url.startswith("memory:")
+    options.processes = not (options.url or "").startswith("memory:")
     return options
 
 
@@ -91,7 +91,8 @@ def sell(options: argparse.Namespace) -> bool:
     """The whole sale; whether it went as promised."""
     with tempfile.TemporaryDirectory() as folder:
         store = Store.create(Path(folder), options.stock)
-        fleet = Fleet(options.url, jobs(options, Path(folder)), options.processes)
+        url = options.url or (Path(folder) / "locks").as_uri()
+        fleet = Fleet(url, jobs(options, Path(folder)), options.processes)
         turns: list[Turn] = []
         for turn in fleet.reports():
             if turn.outcome is Outcome.CRASHED:

@@ -31,7 +31,7 @@ class Report:
         self.crash = describe_crash(turns, options.ttl) if options.crash else None
 
         kind = "processes" if options.processes else "threads"
-        scheme = options.url.split(":")[0]
+        scheme = options.url.split(":")[0] if options.url else "files"
         place = f"lock in {scheme}" if self.locked else "no lock"
         self.title = f"Flash sale of product 123: {self.workers} {kind}, {place}"
 

@@ -15,10 +15,15 @@ PROGRAM = Path(__file__).with_name("flash_sale.py")
 class Sale:
     """What a run printed and how it ended."""
 
-    def __init__(self, url: str, *arguments: str, picture: Path | None = None) -> None:
+    def __init__(self, url: str | None, *arguments: str, picture: Path | None = None) -> None:
         env = {name: value for name, value in os.environ.items() if name != "FENCELOCK_URL"}
         run = subprocess.run(
-            [sys.executable, PROGRAM, "--url", url, "--picture", picture or "none", *arguments],
+            [
+                *(sys.executable, PROGRAM),
+                *(("--url", url) if url else ()),
+                *("--picture", picture or "none"),
+                *arguments,
+            ],
             capture_output=True,
             text=True,
             env=env,
@@ -87,6 +92,12 @@ def test_g1_flash_sale_of_processes_sells_every_unit_once(redis: str) -> None:
     sale = Sale(redis, "--workers", "8")
     sale.assert_sold_once(2000)
     assert "8 processes" in sale.output
+
+
+def test_g1_flash_sale_without_a_url_runs_in_processes_of_this_machine() -> None:
+    sale = Sale(None)
+    sale.assert_sold_once(2000)
+    assert "8 processes, lock in files" in sale.output
 
 
 def test_flash_sale_without_the_lock_oversells() -> None:

@@ -106,8 +106,8 @@ async fn read_reports(
 }
 
 /// The whole life of a worker process. It ends early when nobody reads its reports any more.
-pub(crate) async fn be_worker(url: &str, job: &Job) -> Result<(), Failure> {
-    let client = Client::connect(url).await?;
+pub(crate) async fn be_worker(job: &Job) -> Result<(), Failure> {
+    let client = Client::from_env().await?;
     worker::run(&client, job, |turn| Ok(writeln!(stdout(), "{turn}")?)).await?;
     client.close().await;
     Ok(())

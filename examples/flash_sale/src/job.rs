@@ -12,10 +12,10 @@ use clap::{Args, Parser, Subcommand, value_parser};
 #[derive(Parser)]
 #[command(name = "flash_sale", version)]
 pub(crate) struct Options {
-    /// Where the lock is kept. With a server's URL (redis://host/) the workers are processes, with
-    /// memory: they are tasks of this one.
-    #[arg(long, env = "FENCELOCK_URL", hide_env_values = true, default_value = "memory:")]
-    pub(crate) url: String,
+    /// Where the lock is kept, such as redis://host/. The workers are processes; with memory: they
+    /// are tasks of this one. Without a URL: files of this machine, in a folder of this sale's own.
+    #[arg(long, env = "FENCELOCK_URL", hide_env_values = true)]
+    pub(crate) url: Option<String>,
 
     /// Units to sell.
     #[arg(long, default_value_t = 2000, value_parser = value_parser!(u64).range(1..=1_000_000))]
@@ -42,9 +42,14 @@ pub(crate) struct Options {
 }
 
 impl Options {
+    /// What kind of backend keeps the lock.
+    pub(crate) fn scheme(&self) -> &str {
+        self.url.as_deref().and_then(|url| url.split(':').next()).unwrap_or("file")
+    }
+
     /// Whether all workers live in this process.
     pub(crate) fn is_one_process(&self) -> bool {
-        self.url.starts_with("memory:")
+        self.scheme() == "memory"
     }
 }
 

@@ -36,7 +36,7 @@ const TTL_MS_CRASH: u64 = 2_000;
 async fn main() -> ExitCode {
     let options = Options::parse();
     let result = match &options.part {
-        Some(Part::Worker(job)) => fleet::be_worker(&options.url, job).await.map(|()| true),
+        Some(Part::Worker(job)) => fleet::be_worker(job).await.map(|()| true),
         None => sell(&options).await,
     };
     match result {
@@ -57,12 +57,16 @@ async fn sell(options: &Options) -> Result<bool, Failure> {
     }
     let folder = tempfile::tempdir()?;
     let store = Store::create(folder.path(), options.stock)?;
+    let url = match &options.url {
+        Some(url) => url.clone(),
+        None => format!("file://{}", folder.path().join("locks").display()),
+    };
 
     let jobs = jobs(options, folder.path());
     let (mut fleet, mut reports) = if options.is_one_process() {
-        Fleet::of_tasks(&options.url, jobs).await?
+        Fleet::of_tasks(&url, jobs).await?
     } else {
-        Fleet::of_processes(&options.url, jobs).await?
+        Fleet::of_processes(&url, jobs).await?
     };
 
     let bar = progress_bar(options.stock); // draws nothing unless on a terminal

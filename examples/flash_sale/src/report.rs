@@ -41,10 +41,10 @@ impl Report {
         let waits = waits(turns);
         let workers = usize::from(options.workers);
         let kind = if options.is_one_process() { "tasks" } else { "processes" };
-        let lock = match options.url.split(':').next() {
+        let lock = match options.scheme() {
             _ if options.no_lock => "no lock",
-            Some("memory") | None => "lock in memory",
-            Some(scheme) => &format!("lock in {scheme}"),
+            "file" => "lock in files",
+            scheme => &format!("lock in {scheme}"),
         };
         Report {
             workers,

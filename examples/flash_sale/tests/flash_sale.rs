@@ -14,8 +14,18 @@ struct Sale {
 impl Sale {
     /// Runs the program. The picture goes to `picture`, if there is one.
     fn run(url: &str, arguments: &[&str], picture: Option<&Path>) -> Sale {
+        Self::run_on(&["--url", url], arguments, picture)
+    }
+
+    /// Without a URL: processes, and files of this machine.
+    fn run_without_url(arguments: &[&str]) -> Sale {
+        Self::run_on(&[], arguments, None)
+    }
+
+    fn run_on(url: &[&str], arguments: &[&str], picture: Option<&Path>) -> Sale {
         let output = Command::new(env!("CARGO_BIN_EXE_flash_sale"))
-            .args(["--url", url, "--picture"])
+            .args(url)
+            .arg("--picture")
             .arg(picture.unwrap_or(Path::new("none")))
             .args(arguments)
             .env_remove("FENCELOCK_URL")
@@ -66,10 +76,15 @@ impl Sale {
     /// The others waited for the ttl, and at most a second more.
     #[track_caller]
     fn assert_survived_crash(&self) {
+        let waited = self.waited_after_crash();
+        assert!((1_900.0..3_000.0).contains(&waited), "waited {waited} ms:\n{}", self.output);
+    }
+
+    #[track_caller]
+    fn waited_after_crash(&self) -> f64 {
         let crash = self.figures.get("crash").map(String::as_str).unwrap_or_default();
         let waited = crash.split_once("waited ").and_then(|(_, rest)| rest.split(' ').next());
-        let waited: f64 = waited.and_then(|ms| ms.parse().ok()).unwrap_or_default();
-        assert!((1_900.0..3_000.0).contains(&waited), "waited {waited} ms:\n{}", self.output);
+        waited.and_then(|ms| ms.parse().ok()).unwrap_or_else(|| panic!("no wait:\n{}", self.output))
     }
 }
 
@@ -103,6 +118,22 @@ fn g1_flash_sale_of_processes_sells_every_unit_once() {
     let sale = Sale::run(&redis("sale"), &["--workers", "8"], None);
     sale.assert_sold_once(2000.0);
     assert!(sale.output.contains("8 processes"), "{}", sale.output);
+}
+
+#[test]
+fn g1_flash_sale_without_a_url_runs_in_processes_of_this_machine() {
+    let sale = Sale::run_without_url(&[]);
+    sale.assert_sold_once(2000.0);
+    assert!(sale.output.contains("8 processes, lock in files"), "{}", sale.output);
+}
+
+#[test]
+fn g4_files_are_free_again_when_the_killed_process_is_gone() {
+    let sale = Sale::run_without_url(&["--crash"]);
+    sale.assert_sold_once(2000.0);
+    // Not the ttl: the kernel tells, and the others look at least every two thirds of a second.
+    let waited = sale.waited_after_crash();
+    assert!(waited < 1_900.0, "waited {waited} ms:\n{}", sale.output);
 }
 
 #[test]
