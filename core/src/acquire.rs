@@ -182,6 +182,13 @@ impl<'a> Candidate<'a> {
                     patience.last_error = None;
                     self.answered(sent, look, now)
                 }
+                Event::Answer(_, _, Err(error)) if error.is_to_be_undone() => {
+                    // Marked, so that no request still under way is granted again.
+                    self.unanswered = true;
+                    let error = error.of_lock(&self.place.name);
+                    self.withdraw().await;
+                    return Err(error);
+                }
                 Event::Answer(_, mode, Err(error)) => {
                     self.failed(mode, error, now, patience)?;
                     None

@@ -93,12 +93,13 @@ pub struct Error {
     #[source]
     source: Option<Source>,
     lasting: bool,
+    to_be_undone: bool,
 }
 
 impl Error {
     /// An error of `kind` with a message of one line.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Error { kind, message: message.into(), source: None, lasting: false }
+        Error { kind, message: message.into(), source: None, lasting: false, to_be_undone: false }
     }
 
     /// The same error with its cause attached.
@@ -126,9 +127,22 @@ impl Error {
         self
     }
 
+    /// The same error, marked as one of a request that was carried out all the same.
+    #[cfg(feature = "redis")]
+    pub(crate) fn to_be_undone(mut self) -> Self {
+        self.lasting = true;
+        self.to_be_undone = true;
+        self
+    }
+
     /// Whether the same request may succeed a moment later.
     pub(crate) fn is_passing(&self) -> bool {
         self.kind == ErrorKind::Unavailable && !self.lasting
+    }
+
+    /// Whether the backend did what it was asked, although it does not count.
+    pub(crate) fn is_to_be_undone(&self) -> bool {
+        self.to_be_undone
     }
 
     pub(crate) fn invalid(message: impl Into<String>) -> Self {

@@ -1,6 +1,7 @@
 //! Options of clients and locks, and the table of what is allowed.
 
 use std::ops::RangeInclusive;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ const TTL: RangeInclusive<Duration> = Duration::from_millis(100)..=DAY;
 const CLIENT_TIMEOUT: RangeInclusive<Duration> =
     Duration::from_millis(1)..=Duration::from_secs(3600);
 const LONGEST_WAIT: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+const MOST_REPLICAS: u32 = 100;
 const MAX_METADATA_BYTES: usize = 256;
 
 /// Options of a lock: a cheap value, checked by
@@ -132,12 +134,64 @@ pub fn check_timeout(timeout: Option<Duration>) -> Result<()> {
 /// | `connect_timeout` | `fl.connect_timeout_ms` | 5 s | 1 ms to 1 h |
 /// | `request_timeout` | `fl.request_timeout_ms` | 2 s | 1 ms to 1 h |
 /// | `prefix` (Redis) | `fl.prefix` | `fencelock:` | no NUL; no braces or one cluster hash tag |
+/// | `replicas` (Redis) | `fl.replicas` | 0 | 0 to 100 |
+/// | `tls_ca` (Redis) | `fl.tls_ca` | the system's authorities | a PEM file |
+/// | `tls_cert`, `tls_key` (Redis) | `fl.tls_cert`, `fl.tls_key` | none | PEM files, both or neither |
+/// | `sentinel_user`, `sentinel_password` (Redis) | `fl.sentinel_user`, `fl.sentinel_password` | none | |
 #[derive(Clone, Debug, Default)]
 pub struct ClientOptions {
     pub(crate) connect_timeout: Option<Duration>,
     pub(crate) request_timeout: Option<Duration>,
     pub(crate) prefix: Option<String>,
+    pub(crate) replicas: Option<u32>,
+    pub(crate) tls: TlsFiles,
+    pub(crate) sentinel: SentinelUser,
     pub(crate) language: Option<&'static str>,
+}
+
+/// PEM files for TLS.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TlsFiles {
+    pub(crate) ca: Option<PathBuf>,
+    pub(crate) cert: Option<PathBuf>,
+    pub(crate) key: Option<PathBuf>,
+}
+
+impl TlsFiles {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ca.is_none() && self.cert.is_none() && self.key.is_none()
+    }
+
+    fn or(self, other: TlsFiles) -> Self {
+        TlsFiles {
+            ca: self.ca.or(other.ca),
+            cert: self.cert.or(other.cert),
+            key: self.key.or(other.key),
+        }
+    }
+}
+
+/// Who we are to the sentinels.
+#[derive(Clone, Default)]
+pub(crate) struct SentinelUser {
+    pub(crate) user: Option<String>,
+    pub(crate) password: Option<String>,
+}
+
+impl SentinelUser {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.user.is_none() && self.password.is_none()
+    }
+
+    fn or(self, other: SentinelUser) -> Self {
+        SentinelUser { user: self.user.or(other.user), password: self.password.or(other.password) }
+    }
+}
+
+impl std::fmt::Debug for SentinelUser {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if self.is_empty() { "none" } else { "given" })
+    }
 }
 
 impl ClientOptions {
@@ -167,6 +221,52 @@ impl ClientOptions {
         self
     }
 
+    /// How many replicas must have acknowledged a grant or a renewal before it counts (Redis).
+    ///
+    /// With 0 a failover to a replica that was behind loses leases early. What too few replicas
+    /// acknowledge in time is undone and reported as `Unavailable`.
+    #[must_use]
+    pub fn replicas(mut self, replicas: u32) -> Self {
+        self.replicas = Some(replicas);
+        self
+    }
+
+    /// A PEM file with the authorities that may have signed the server's certificate, in place of
+    /// those of the system (Redis with TLS).
+    #[must_use]
+    pub fn tls_ca(mut self, file: impl Into<PathBuf>) -> Self {
+        self.tls.ca = Some(file.into());
+        self
+    }
+
+    /// A PEM file with the client's certificate and those between it and its authority.
+    #[must_use]
+    pub fn tls_cert(mut self, file: impl Into<PathBuf>) -> Self {
+        self.tls.cert = Some(file.into());
+        self
+    }
+
+    /// A PEM file with the private key of [`tls_cert`](ClientOptions::tls_cert).
+    #[must_use]
+    pub fn tls_key(mut self, file: impl Into<PathBuf>) -> Self {
+        self.tls.key = Some(file.into());
+        self
+    }
+
+    /// The user name for the sentinels. The one in the URL is for the servers they name.
+    #[must_use]
+    pub fn sentinel_user(mut self, user: impl Into<String>) -> Self {
+        self.sentinel.user = Some(user.into());
+        self
+    }
+
+    /// The password for the sentinels.
+    #[must_use]
+    pub fn sentinel_password(mut self, password: impl Into<String>) -> Self {
+        self.sentinel.password = Some(password.into());
+        self
+    }
+
     /// The language that the default metadata names. For bindings.
     #[doc(hidden)]
     #[must_use]
@@ -181,6 +281,9 @@ impl ClientOptions {
             connect_timeout: self.connect_timeout.or(url.connect_timeout),
             request_timeout: self.request_timeout.or(url.request_timeout),
             prefix: self.prefix.or(url.prefix),
+            replicas: self.replicas.or(url.replicas),
+            tls: self.tls.or(url.tls),
+            sentinel: self.sentinel.or(url.sentinel),
             language: self.language.or(url.language),
         }
     }
@@ -190,6 +293,9 @@ impl ClientOptions {
             connect_timeout: self.connect_timeout.unwrap_or(Duration::from_secs(5)),
             request_timeout: self.request_timeout.unwrap_or(Duration::from_secs(2)),
             prefix: self.prefix.unwrap_or_else(|| "fencelock:".to_owned()),
+            replicas: self.replicas.unwrap_or(0),
+            tls: self.tls,
+            sentinel: self.sentinel,
             metadata: default_metadata(self.language.unwrap_or("rust")),
         };
         for (what, value) in [
@@ -202,6 +308,12 @@ impl ClientOptions {
                 )));
             }
         }
+        if settings.replicas > MOST_REPLICAS {
+            return Err(Error::invalid(format!(
+                "replicas is {}; allowed are 0 to {MOST_REPLICAS}",
+                settings.replicas
+            )));
+        }
         Ok(settings)
     }
 }
@@ -212,8 +324,18 @@ pub(crate) struct Settings {
     pub(crate) connect_timeout: Duration,
     pub(crate) request_timeout: Duration,
     pub(crate) prefix: String,
+    pub(crate) replicas: u32,
+    pub(crate) tls: TlsFiles,
+    pub(crate) sentinel: SentinelUser,
     /// What locks without metadata of their own show.
     pub(crate) metadata: Arc<str>,
+}
+
+impl Settings {
+    /// Whether there are options that only Redis has and that promise something.
+    pub(crate) fn is_for_redis(&self) -> bool {
+        self.replicas > 0 || !self.tls.is_empty() || !self.sentinel.is_empty()
+    }
 }
 
 fn default_metadata(language: &str) -> Arc<str> {

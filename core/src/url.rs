@@ -7,6 +7,9 @@ use url::form_urlencoded;
 use crate::error::{Error, Result};
 use crate::options::ClientOptions;
 
+/// For messages.
+pub(crate) const SCHEMES: &str = "memory:, memory:NAME, file:///dir, redis://, redis+unix://, redis-cluster:// and redis-sentinel:// (rediss with TLS)";
+
 /// Where a client connects to. Its `Debug` shows no password.
 #[derive(Clone)]
 pub(crate) struct Target {
@@ -19,9 +22,7 @@ pub(crate) struct Target {
 impl Target {
     pub(crate) fn parse(url: &str) -> Result<(Target, ClientOptions)> {
         let Some((scheme, _)) = url.split_once(':') else {
-            return Err(Error::invalid(
-                "the URL has no scheme; allowed are memory:, memory:NAME, file:///dir, redis:// and redis+unix://",
-            ));
+            return Err(Error::invalid(format!("the URL has no scheme; allowed are {SCHEMES}")));
         };
         let mut options = ClientOptions::new();
         let url = match url.split_once('?') {
@@ -64,9 +65,19 @@ fn set(options: &mut ClientOptions, key: &str, value: &str) -> Result<()> {
         "fl.prefix" => options.prefix = Some(value.to_owned()),
         "fl.connect_timeout_ms" => options.connect_timeout = Some(millis()?),
         "fl.request_timeout_ms" => options.request_timeout = Some(millis()?),
+        "fl.replicas" => {
+            options.replicas = Some(value.parse().map_err(|_| {
+                Error::invalid(format!("URL option {key} is {value:?}; it takes a whole number"))
+            })?);
+        }
+        "fl.tls_ca" => options.tls.ca = Some(value.into()),
+        "fl.tls_cert" => options.tls.cert = Some(value.into()),
+        "fl.tls_key" => options.tls.key = Some(value.into()),
+        "fl.sentinel_user" => options.sentinel.user = Some(value.to_owned()),
+        "fl.sentinel_password" => options.sentinel.password = Some(value.to_owned()),
         _ => {
             return Err(Error::invalid(format!(
-                "URL option {key} is unknown; allowed are fl.prefix, fl.connect_timeout_ms and fl.request_timeout_ms"
+                "URL option {key} is unknown; allowed are fl.prefix, fl.connect_timeout_ms, fl.request_timeout_ms, fl.replicas, fl.tls_ca, fl.tls_cert, fl.tls_key, fl.sentinel_user and fl.sentinel_password"
             )));
         }
     }

@@ -35,6 +35,15 @@ impl Wakeups {
         }
     }
 
+    /// A look by this owner id may find something: it looks at once.
+    #[cfg(feature = "redis")]
+    pub(crate) fn look(&self, owner: OwnerId) {
+        if let Some(Addressee::Contender(mailbox)) = self.places().get(&owner) {
+            mailbox.look.store(true, Ordering::Release);
+            mailbox.waker.wake();
+        }
+    }
+
     /// Somebody forced the release of this owner id's lease.
     pub(crate) fn revoked(&self, owner: OwnerId) {
         let held = match self.places().get(&owner) {

@@ -138,19 +138,27 @@ pub(crate) async fn connect(
     settings: &Settings,
     wakeups: Arc<Wakeups>,
 ) -> Result<Arc<dyn Backend>> {
+    if !target.scheme.starts_with("redis") && settings.is_for_redis() {
+        // Left aside they would promise what this backend does not do.
+        return Err(Error::invalid(
+            "replicas, tls_* and sentinel_* are options of Redis, which the URL does not name",
+        ));
+    }
     match target.scheme.as_str() {
         #[cfg(feature = "memory")]
         "memory" => Ok(Arc::new(memory::Memory::open(target, &wakeups)?)),
         #[cfg(feature = "file")]
         "file" => Ok(Arc::new(file::Files::open(target, wakeups).await?)),
         #[cfg(feature = "redis")]
-        "redis" | "redis+unix" => {
+        "redis" | "rediss" | "redis+unix" | "redis-cluster" | "rediss-cluster"
+        | "redis-sentinel" | "rediss-sentinel" => {
             Ok(Arc::new(redis::Redis::connect(target, settings, wakeups).await?))
         }
         scheme => Err(Error::new(
             crate::ErrorKind::Unsupported,
             format!(
-                "URL scheme {scheme:?} is not supported by this build; supported are memory:, memory:NAME, file:///dir, redis:// and redis+unix://"
+                "URL scheme {scheme:?} is not supported by this build; supported are {}",
+                crate::url::SCHEMES
             ),
         )),
     }

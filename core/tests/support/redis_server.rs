@@ -121,11 +121,12 @@ fn launch(port: u16, dir: &Path, arguments: &[String]) -> Child {
         .unwrap_or_else(|e| panic!("{program} cannot be started ({e}); install redis-server"))
 }
 
-fn free_port() -> u16 {
+/// A port that was free a moment ago.
+pub(crate) fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-fn unique_dir() -> PathBuf {
+pub(crate) fn unique_dir() -> PathBuf {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
     let dir = std::env::temp_dir().join(format!("fencelock-redis-{}-{count}", std::process::id()));

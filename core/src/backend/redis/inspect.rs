@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use redis::{Cmd, Pipeline, Value, from_redis_value};
+use redis::{Cmd, Value, from_redis_value};
 
+use super::link::Link;
 use super::replies::{bytes, newer_layout, remaining_time, unsigned};
 use super::value;
-use super::{BATCH, Shared, scripts};
+use super::{BATCH, Route, Shared, scripts};
 use crate::error::Result;
 use crate::info::{LockInfo, LockState, WaiterInfo};
 use crate::name::Name;
@@ -21,7 +22,8 @@ const SCAN_STEP: usize = 500;
 
 impl Shared {
     pub(super) async fn inspect(&self, name: &Name) -> Result<LockInfo> {
-        let reply = self.run(&scripts::INSPECT, &self.inspection(name)).await?;
+        let (call, slot) = self.inspection(name);
+        let reply = self.run(&scripts::INSPECT, &call, slot).await?;
         let known = Known::of(&reply).ok_or_else(|| self.server.unexpected("an inspection"))?;
         if known.is_newer() {
             return Err(newer_layout());
@@ -35,11 +37,12 @@ impl Shared {
         let names: Vec<Name> = self.names().await?.into_iter().collect();
         let mut infos = Vec::new();
         for batch in names.chunks(BATCH) {
-            let mut calls = Pipeline::with_capacity(batch.len());
+            let mut inspections = self.batch(batch.len());
             for name in batch {
-                calls.add_command(self.inspection(name));
+                let (call, slot) = self.inspection(name);
+                self.add(&mut inspections, call, slot);
             }
-            let replies = self.run_all(&scripts::INSPECT, &calls).await;
+            let replies = self.run_all(&scripts::INSPECT, &inspections, None).await;
             for (name, reply) in batch.iter().zip(replies) {
                 let reply = match reply {
                     Ok(reply) => reply,
@@ -63,31 +66,44 @@ impl Shared {
         Ok(infos)
     }
 
-    /// The names of all lock keys and queues. SCAN may show a key twice, and may miss one that
-    /// came while it went on.
+    /// The names of all lock keys and queues, of all nodes of a cluster.
     async fn names(&self) -> Result<BTreeSet<Name>> {
         let mut names = BTreeSet::new();
+        match &self.route {
+            Route::One(link) => self.scan(link, &mut names).await?,
+            Route::Cluster(cluster) => {
+                let masters = cluster.masters().await;
+                for (link, _) in masters.map_err(|fault| self.server.explain(&fault))? {
+                    self.scan(&link, &mut names).await?;
+                }
+            }
+        }
+        Ok(names)
+    }
+
+    /// SCAN may show a key twice, and may miss one that came while it went on.
+    async fn scan(&self, link: &Link, names: &mut BTreeSet<Name>) -> Result<()> {
         let mut cursor = "0".to_owned();
         loop {
             let mut scan = redis::cmd("SCAN");
             scan.arg(&cursor).arg("MATCH").arg(self.prefix.glob()).arg("COUNT").arg(SCAN_STEP);
-            let reply = self.send(&scan).await?;
+            let reply = link.send(&scan).await.map_err(|fault| self.server.explain(&fault))?;
             let (next, keys): (String, Vec<Vec<u8>>) =
                 from_redis_value(reply).map_err(|_| self.server.unexpected("SCAN"))?;
             names.extend(keys.iter().filter_map(|key| self.prefix.name_of(key)));
             if next == "0" {
-                return Ok(names);
+                return Ok(());
             }
             cursor = next;
         }
     }
 
-    fn inspection(&self, name: &Name) -> Cmd {
+    fn inspection(&self, name: &Name) -> (Cmd, u16) {
         let keys = self.prefix.keys(name);
         let mut call = scripts::INSPECT.call(3);
         call.arg(&keys.lock).arg(keys.queue()).arg(keys.record());
         call.arg(SHOWN_BYTES).arg(SHOWN_WAITERS);
-        call
+        (call, keys.slot)
     }
 }
 

@@ -9,7 +9,7 @@ use crate::name::Name;
 use crate::owner::{ClientId, OwnerId};
 use crate::process::Constant;
 
-const SLOTS: u16 = 16_384;
+pub(super) const SLOTS: u16 = 16_384;
 /// The `1` is the version of the layout.
 const HELPER: &str = "~fl1:";
 /// What helper keys of every version begin with.
@@ -43,7 +43,7 @@ impl Prefix {
     pub(super) fn keys(&self, name: &Name) -> Keys<'_> {
         let lock = self.lock(name);
         let slot = slot(lock.as_bytes());
-        Keys { prefix: &self.0, name_at: self.0.len(), tag: tag(slot), lock }
+        Keys { prefix: &self.0, name_at: self.0.len(), tag: tag(slot), slot, lock }
     }
 
     /// What the channel of every client begins with.
@@ -58,6 +58,11 @@ impl Prefix {
     /// A key that nothing is ever stored at, to try rights on.
     pub(super) fn nowhere(&self) -> String {
         [&self.0, HELPER, "n"].concat()
+    }
+
+    /// One in this slot, or none if this prefix keeps all keys in one slot.
+    pub(super) fn nowhere_in(&self, slot: u16) -> Option<String> {
+        (!self.0.contains('{')).then(|| [&self.0, HELPER, "n:{", &tag(slot), "}"].concat())
     }
 
     /// Matches every key that begins with this prefix and no other (for SCAN).
@@ -90,6 +95,8 @@ pub(super) struct Keys<'a> {
     /// Where the name begins in `lock`.
     name_at: usize,
     tag: String,
+    /// The cluster slot of all of them.
+    pub(super) slot: u16,
     /// The lock itself.
     pub(super) lock: String,
 }

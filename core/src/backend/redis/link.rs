@@ -1,4 +1,4 @@
-//! The one connection that carries all requests of a client, and its replacement.
+//! The one connection that carries all requests of a client to one server, and its replacement.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -6,13 +6,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Cmd, ConnectionInfo, Pipeline, RedisError, RedisResult, Value};
+use redis::{AsyncConnectionConfig, Cmd, Pipeline, RedisError, RedisResult, Value};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
+use super::dial::{Dialer, Whereabouts};
 use super::fault::Fault;
-use super::socket::Socket;
+use super::replies;
 
 /// How many requests may wait to be written; more wait outside, in order.
 const BUFFERED_REQUESTS: usize = 4096;
@@ -32,11 +33,13 @@ const LONGEST_BACKOFF: Duration = Duration::from_secs(1);
 #[derive(Clone)]
 pub(super) struct Link {
     shared: Arc<Shared>,
+    /// Another connection to the same server, opened when it is needed.
+    waiting: Arc<Shared>,
 }
 
 struct Shared {
-    server: ConnectionInfo,
-    connect_timeout: Duration,
+    whereabouts: Whereabouts,
+    dialer: Dialer,
     state: Mutex<State>,
 }
 
@@ -67,7 +70,7 @@ impl Retry {
 }
 
 /// What came of an attempt; `None` while it goes on.
-type Outcome = watch::Receiver<Option<RedisResult<Arc<Line>>>>;
+type Outcome = watch::Receiver<Option<Result<Arc<Line>, Fault>>>;
 
 /// One connection. Requests under way keep it alive after it was replaced.
 struct Line {
@@ -81,9 +84,24 @@ struct Line {
 }
 
 impl Link {
-    pub(super) fn new(server: ConnectionInfo, connect_timeout: Duration) -> Self {
-        let state = Mutex::new(State::Closed(Retry::at_once()));
-        Link { shared: Arc::new(Shared { server, connect_timeout, state }) }
+    pub(super) fn new(whereabouts: Whereabouts, dialer: Dialer) -> Self {
+        let shared = |whereabouts, dialer| {
+            let state = Mutex::new(State::Closed(Retry::at_once()));
+            Arc::new(Shared { whereabouts, dialer, state })
+        };
+        let waiting = shared(whereabouts.clone(), dialer.clone());
+        Link { shared: shared(whereabouts, dialer), waiting }
+    }
+
+    /// The same server through the connection for requests that wait for its replicas: the
+    /// server answers nothing else on a connection meanwhile, and a release is not to wait.
+    pub(super) fn waiting(&self) -> Link {
+        Link { shared: self.waiting.clone(), waiting: self.waiting.clone() }
+    }
+
+    /// Whether both are handles to the same link.
+    pub(super) fn is(&self, other: &Link) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
     }
 
     /// Sends one command. Server errors come as an error; nothing is ever sent twice.
@@ -93,29 +111,51 @@ impl Link {
         let reply = line.connection.clone().send_packed_command(command).await;
         sent.answered(&reply);
         match reply? {
-            Value::ServerError(error) => Err(RedisError::from(error).into()),
+            Value::ServerError(error) => {
+                let fault = Fault::from(RedisError::from(error));
+                self.shared.distrust_replica(&line, &fault);
+                Err(fault)
+            }
             value => Ok(value),
         }
     }
 
-    /// Sends commands in one go. Each reply stands alone, an error reply as
-    /// [`Value::ServerError`].
-    pub(super) async fn send_all(&self, commands: &Pipeline) -> Result<Vec<Value>, Fault> {
+    /// Sends commands in one go, on one connection. Each reply stands alone.
+    pub(super) async fn send_all(
+        &self,
+        commands: &Pipeline,
+    ) -> Result<Vec<Result<Value, Fault>>, Fault> {
         let line = self.shared.line().await?;
         let sent = Sent::on(&line);
         let count = commands.len();
         let replies = line.connection.clone().send_packed_commands(commands, 0, count).await;
         sent.answered(&replies);
-        Ok(replies?)
+        let judged = |reply| match reply {
+            Value::ServerError(error) => {
+                let fault = Fault::from(RedisError::from(error));
+                self.shared.distrust_replica(&line, &fault);
+                Err(fault)
+            }
+            value => Ok(value),
+        };
+        Ok(replies?.into_iter().map(judged).collect())
     }
 
-    /// Closes the connection for good.
+    /// Closes the connections for good.
     pub(super) fn end(&self) {
         *self.shared.state() = State::Ended;
+        *self.waiting.state() = State::Ended;
     }
 }
 
 impl Shared {
+    /// A primary that was demoted answers as a replica: look for the new one.
+    fn distrust_replica(&self, line: &Line, fault: &Fault) {
+        if self.whereabouts.may_be_a_replica() && fault.is_of_a_replica() {
+            line.broken.store(true, Ordering::Release);
+        }
+    }
+
     /// The connection to use now, opened if need be.
     async fn line(self: &Arc<Self>) -> Result<Arc<Line>, Fault> {
         let mut outcome = match &mut *self.state() {
@@ -143,19 +183,20 @@ impl Shared {
     async fn open(
         self: Arc<Self>,
         retry: Retry,
-        result: watch::Sender<Option<RedisResult<Arc<Line>>>>,
+        result: watch::Sender<Option<Result<Arc<Line>, Fault>>>,
     ) {
         tokio::time::sleep_until(retry.at.into()).await;
-        let opened = match timeout(self.connect_timeout, Line::open(&self.server)).await {
+        let limit = self.dialer.limit();
+        let opened = match timeout(limit, Line::open(&self.whereabouts, &self.dialer)).await {
             Ok(opened) => opened,
-            Err(_) => Err(no_connection_within(self.connect_timeout).into()),
+            Err(_) => Err(no_connection_within(limit).into()),
         };
         let mut state = self.state();
         if !matches!(*state, State::Ended) {
             *state = match &opened {
                 Ok(line) => State::Open(line.clone()),
-                Err(error) => {
-                    tracing::debug!(%error, "cannot connect to Redis");
+                Err(fault) => {
+                    tracing::debug!(error = fault.text(), "cannot connect to Redis");
                     State::Closed(retry.after_failure())
                 }
             };
@@ -176,16 +217,23 @@ fn no_connection_within(limit: Duration) -> io::Error {
 }
 
 impl Line {
-    async fn open(server: &ConnectionInfo) -> RedisResult<Arc<Self>> {
-        let socket = Socket::open(server).await?;
-        let arrivals = socket.arrivals();
+    async fn open(whereabouts: &Whereabouts, dialer: &Dialer) -> Result<Arc<Self>, Fault> {
+        let socket = whereabouts.open(dialer).await?;
+        let (arrivals, refusal, plain) =
+            (socket.arrivals(), socket.refusal(), socket.is_plain_tcp());
         // The core limits each request by itself.
         let config = AsyncConnectionConfig::new()
             .set_response_timeout(None)
             .set_connection_timeout(None)
             .set_pipeline_buffer_size(BUFFERED_REQUESTS);
         let (connection, driver) =
-            MultiplexedConnection::new_with_config(server.redis_settings(), socket, config).await?;
+            MultiplexedConnection::new_with_config(dialer.settings(), socket, config)
+                .await
+                .map_err(|error| match refusal.get() {
+                    Some(refusal) => refusal.clone(),
+                    None if plain && error.is_connection_dropped() => Fault::HungUp(error),
+                    None => Fault::Redis(error),
+                })?;
         let broken = Arc::new(AtomicBool::new(false));
         // Knowing when the driver ends, a connection that the server closed while it was idle is
         // replaced before the next request is lost on it.
@@ -194,14 +242,36 @@ impl Line {
             let _at_the_end = at_the_end;
             driver.await;
         });
-        Ok(Arc::new(Line {
+        let line = Line {
             connection,
             driver: driver.abort_handle(),
             broken,
             arrivals,
             given_up: Mutex::new(None),
             doubtful: AtomicBool::new(false),
-        }))
+        };
+        if whereabouts.may_be_a_replica() {
+            line.check_role().await?;
+        }
+        Ok(Arc::new(line))
+    }
+
+    /// Sentinels may be behind: what they name can be a primary no more, or not yet.
+    async fn check_role(&self) -> Result<(), Fault> {
+        let role = self.connection.clone().send_packed_command(&redis::cmd("ROLE")).await;
+        let role = match role? {
+            Value::Array(fields) => fields.into_iter().next(),
+            // A user without this right finds out by its first write.
+            Value::ServerError(_) => return Ok(()),
+            _ => None,
+        };
+        match role.as_ref().and_then(replies::bytes) {
+            Some(b"master") => Ok(()),
+            _ => Err(Fault::Sentinel {
+                refused: false,
+                text: "the server that the sentinels name is not the primary (yet)".into(),
+            }),
+        }
     }
 
     fn is_usable(&self) -> bool {

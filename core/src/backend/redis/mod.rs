@@ -1,45 +1,60 @@
-//! Locks in Redis 5.0 or later, or Valkey.
+//! Locks in Redis 5.0 or later, or Valkey: one server, a cluster, or a primary that sentinels name.
 //!
 //! The lock is a plain string key, so it excludes, and is excluded by, every client that does
 //! `SET key value NX PX` and compare-and-delete. Contenders queue beside it, a release hands the
 //! lock to the next one inside the same script, and one message to that contender's client tells
 //! it so. What is stored is described in `lua/common.lua`, key names in `keys.rs`.
 //!
-//! Each call is one request; only a server that has forgotten a script is asked a second time,
-//! with the whole script, before it did anything.
+//! Each call is one request. A second time is asked only a server that has forgotten a script,
+//! and another node of a cluster, each after a refusal, before anything was done. What each
+//! deployment guarantees is in `DEPLOYMENTS.md`.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
-use redis::{Cmd, Pipeline, RedisError, Value};
+use redis::{Cmd, Pipeline, Value};
 
+use self::address::{Deployment, Kind};
+use self::cluster::Cluster;
+use self::dial::{Dialer, Whereabouts};
+use self::exchange::{Acknowledgement, Answer, Exchange};
 use self::fault::{Fault, Server};
 use self::keys::Prefix;
 use self::link::Link;
 use self::scripts::Script;
-use self::subscription::Subscription;
+use self::sentinel::Sentinels;
+use self::subscription::{Subscription, Trust};
+use self::tls::Tls;
 use crate::backend::{Backend, Look, Mode, Place, Renewal, Renewed, Request, Verdict};
 use crate::error::{Error, Result};
 use crate::info::LockInfo;
 use crate::name::Name;
 use crate::options::Settings;
 use crate::owner::ClientId;
+use crate::period::request_limit;
 use crate::token::Token;
 use crate::url::Target;
 use crate::wakeups::Wakeups;
 
-mod connect;
+mod address;
+mod cluster;
+mod dial;
+mod exchange;
 mod fault;
+mod handshake;
 mod inspect;
 mod keys;
 mod link;
 mod replies;
 mod scripts;
+mod sentinel;
+mod slots;
 mod socket;
 mod subscription;
 #[cfg(test)]
 mod tests;
+mod tls;
 mod value;
 
 /// How many calls go in one pipeline: enough to save round trips, few enough that the requests of
@@ -48,8 +63,10 @@ const BATCH: usize = 500;
 /// How many pipelines of one renewal are under way at once. Enough to hide a round trip of 50 ms,
 /// few enough that an acquire does not queue behind all leases of the client.
 const BATCHES_UNDER_WAY: usize = 16;
+/// For how long a server that the sentinels name may let us wait for a connection.
+const LONGEST_DIAL: Duration = Duration::from_secs(1);
 
-/// A Redis server.
+/// Redis, in any deployment.
 pub(super) struct Redis {
     shared: Arc<Shared>,
 }
@@ -61,8 +78,23 @@ struct Shared {
     /// What the channel of every client begins with.
     channels: String,
     client: ClientId,
-    link: Link,
+    route: Route,
     subscription: Subscription,
+    /// How many replicas must have a grant before it counts.
+    replicas: u32,
+    request_timeout: Duration,
+}
+
+/// Where requests go.
+enum Route {
+    One(Link),
+    Cluster(Arc<Cluster>),
+}
+
+/// Calls of one script that go in one go, and the cluster slot of each.
+struct Batch {
+    calls: Pipeline,
+    slots: Vec<u16>,
 }
 
 impl Redis {
@@ -83,15 +115,61 @@ impl Redis {
     /// Checks the settings. No I/O yet.
     fn new(target: &Target, settings: &Settings, wakeups: Arc<Wakeups>) -> Result<Self> {
         let prefix = Prefix::new(&settings.prefix)?;
-        let info = connect::parse(target)?;
-        let server = Server::new(&info);
-        let client = ClientId::random();
+        let deployment = Deployment::parse(target)?;
         let limit = settings.connect_timeout;
+        let tls = match (deployment.tls, settings.tls.is_empty()) {
+            (true, _) => Some(Tls::new(&settings.tls)?),
+            (false, true) => None,
+            (false, false) => {
+                return Err(Error::invalid(
+                    "TLS options are given, but the URL does not ask for TLS; it begins with rediss then",
+                ));
+            }
+        };
+        if !matches!(deployment.kind, Kind::Sentinel(_)) && !settings.sentinel.is_empty() {
+            return Err(Error::invalid(
+                "sentinel_* options are given, but the URL names no sentinels",
+            ));
+        }
+        let server = Server::new(&deployment);
+        let dialer = Dialer::new(deployment.settings, tls.clone(), limit);
+        let addresses = deployment.addresses;
+        let (route, listening_at) = match deployment.kind {
+            Kind::Single => {
+                let at = Whereabouts::Fixed(addresses[0].clone());
+                (Route::One(Link::new(at.clone(), dialer.clone())), at)
+            }
+            Kind::Sentinel(service) => {
+                let credentials = address::sentinel_settings(&settings.sentinel)?;
+                let sentinels =
+                    Sentinels::new(service, addresses, Dialer::new(credentials, tls, limit));
+                let at = Whereabouts::Primary(Arc::new(sentinels));
+                // A primary that is frozen or cut off must not keep us from asking again.
+                let dialer = dialer.within(LONGEST_DIAL);
+                (Route::One(Link::new(at.clone(), dialer)), at)
+            }
+            Kind::Cluster => {
+                let cluster = Arc::new(Cluster::new(&addresses, dialer.clone()));
+                (Route::Cluster(cluster.clone()), Whereabouts::AnyNode(cluster))
+            }
+        };
+        let client = ClientId::random();
+        let trust = if settings.replicas > 0 { Trust::Hints } else { Trust::Grants };
+        let channel = prefix.channel(client);
         let subscription =
-            Subscription::new(info.clone(), server.clone(), limit, prefix.channel(client), wakeups);
-        let link = Link::new(info, limit);
+            Subscription::new(listening_at, dialer, server.clone(), channel, wakeups, trust);
         let channels = prefix.channels();
-        let shared = Shared { server, prefix, channels, client, link, subscription };
+        let (replicas, request_timeout) = (settings.replicas, settings.request_timeout);
+        let shared = Shared {
+            server,
+            prefix,
+            channels,
+            client,
+            route,
+            subscription,
+            replicas,
+            request_timeout,
+        };
         Ok(Redis { shared: Arc::new(shared) })
     }
 }
@@ -141,21 +219,32 @@ impl Backend for Redis {
 
     fn close(&self) -> Request<()> {
         self.shared.subscription.end();
-        self.shared.link.end();
+        match &self.shared.route {
+            Route::One(link) => link.end(),
+            Route::Cluster(cluster) => cluster.end(),
+        }
         Box::pin(std::future::ready(Ok(())))
     }
 }
 
 impl Shared {
     async fn contend(&self, place: &Place, mode: Mode) -> Result<Look> {
-        let mut call = self.call_at(&scripts::CONTEND, place);
+        let (mut call, slot) = self.call_at(&scripts::CONTEND, place);
         call.arg(&self.channels).arg(millis(place.ttl)).arg(match mode {
             Mode::Intro => "intro",
             Mode::Again => "again",
             Mode::Try => "try",
         });
-        let reply = self.run(&scripts::CONTEND, &call).await?;
+        let asked = self.acknowledgement(place.ttl);
+        let (reply, acknowledged) = self.answer(&scripts::CONTEND, &call, slot, asked).await?;
         let reply = replies::contend(&reply).ok_or_else(|| self.server.unexpected("a look"))?;
+        let granted = matches!(
+            reply,
+            replies::Contend::Look(Look::Granted(_)) | replies::Contend::GrantedBefore(_)
+        );
+        if granted && let Err(fault) = acknowledged {
+            return Err(self.server.explain(&fault).to_be_undone());
+        }
         match reply {
             replies::Contend::Look(look) => {
                 if matches!(look, Look::Queued(_)) {
@@ -165,7 +254,7 @@ impl Shared {
             }
             replies::Contend::GrantedBefore(token) => {
                 if mode == Mode::Again {
-                    self.subscription.doubt();
+                    self.subscription.found_a_grant();
                 }
                 Ok(Look::Granted(token))
             }
@@ -174,22 +263,25 @@ impl Shared {
     }
 
     async fn release(&self, place: &Place, token: Option<Token>, mark: bool) -> Result<Verdict> {
-        let mut call = self.call_at(&scripts::RELEASE, place);
+        let (mut call, slot) = self.call_at(&scripts::RELEASE, place);
         call.arg(&self.channels).arg(token.map_or(0, Token::get)).arg(u8::from(mark));
-        let reply = self.run(&scripts::RELEASE, &call).await?;
+        let reply = self.run(&scripts::RELEASE, &call, slot).await?;
         replies::verdict(&reply).ok_or_else(|| self.server.unexpected("a release"))
     }
 
     async fn renew(&self, leases: &[Renewal]) -> Vec<Result<Renewed>> {
-        let mut calls = Pipeline::with_capacity(leases.len());
+        let mut batch = self.batch(leases.len());
         for Renewal { place, token } in leases {
             let keys = self.prefix.keys(&place.name);
             let mut call = scripts::RENEW.call(2);
             call.arg(&keys.lock).arg(keys.record()).arg(value::owner_value(place, self.client));
             call.arg(millis(place.ttl)).arg(token.get());
-            calls.add_command(call);
+            self.add(&mut batch, call, keys.slot);
         }
-        let replies = self.run_all(&scripts::RENEW, &calls).await;
+        // A renewal that a new primary does not know of would end there early.
+        let shortest = leases.iter().map(|lease| lease.place.ttl).min().unwrap_or_default();
+        let asked = self.acknowledgement(shortest);
+        let replies = self.run_all(&scripts::RENEW, &batch, asked).await;
         let renewed = |reply: Result<Value, Fault>| match reply {
             Ok(value) => {
                 replies::renewed(&value).ok_or_else(|| self.server.unexpected("a renewal"))
@@ -205,7 +297,7 @@ impl Shared {
         for _ in 0..2 {
             let mut get = redis::cmd("GET");
             get.arg(&keys.lock);
-            let value = match self.send(&get).await? {
+            let value = match self.run(&scripts::INSPECT, &get, keys.slot).await? {
                 Value::BulkString(value) => value,
                 Value::Nil => return Ok(false),
                 _ => return Err(self.server.unexpected("GET")),
@@ -216,7 +308,7 @@ impl Shared {
             let mut call = scripts::FORCE_RELEASE.call(4);
             call.arg(&keys.lock).arg(keys.queue()).arg(keys.signs_of_life()).arg(keys.record());
             call.arg(value).arg(&self.channels);
-            match self.run(&scripts::FORCE_RELEASE, &call).await? {
+            match self.run(&scripts::FORCE_RELEASE, &call, keys.slot).await? {
                 Value::Int(1) => return Ok(true),
                 Value::Int(0) => {}
                 _ => return Err(self.server.unexpected("a forced release")),
@@ -227,8 +319,9 @@ impl Shared {
         ))
     }
 
-    /// A call with all keys of a name and the owner value, which most scripts begin with.
-    fn call_at(&self, script: &Script, place: &Place) -> Cmd {
+    /// A call with all keys of a name and the owner value, which most scripts begin with, and the
+    /// slot of the keys.
+    fn call_at(&self, script: &Script, place: &Place) -> (Cmd, u16) {
         let keys = self.prefix.keys(&place.name);
         let mut call = script.call(5);
         call.arg(&keys.lock)
@@ -237,55 +330,62 @@ impl Shared {
             .arg(keys.record())
             .arg(keys.tombstone(place.owner))
             .arg(value::owner_value(place, self.client));
-        call
+        (call, keys.slot)
     }
 
-    async fn send(&self, command: &Cmd) -> Result<Value> {
-        self.link.send(command).await.map_err(|fault| self.server.explain(&fault))
+    /// What a grant for this ttl asks of the replicas. Well inside the time limit of the request,
+    /// so that what they did not acknowledge is still undone in time.
+    fn acknowledgement(&self, ttl: Duration) -> Option<Acknowledgement> {
+        (self.replicas > 0).then(|| Acknowledgement {
+            replicas: self.replicas,
+            within_ms: millis(request_limit(ttl, self.request_timeout) * 2 / 5).max(1),
+        })
     }
 
-    /// Runs a script: by its hash, or with its source if the server does not know it.
-    async fn run(&self, script: &Script, call: &Cmd) -> Result<Value> {
-        let reply = match self.link.send(call).await {
-            Err(fault) if fault.is_unknown_script() => {
-                self.link.send(&script.with_source(call)).await
-            }
-            reply => reply,
+    async fn run(&self, script: &Script, call: &Cmd, slot: u16) -> Result<Value> {
+        Ok(self.answer(script, call, slot, None).await?.0)
+    }
+
+    async fn answer(
+        &self,
+        script: &Script,
+        call: &Cmd,
+        slot: u16,
+        acknowledgement: Option<Acknowledgement>,
+    ) -> Result<Answer> {
+        let exchange = Exchange { script, acknowledgement };
+        let answer = match &self.route {
+            Route::One(link) => exchange.run(link, call, false).await,
+            // Boxed, so that requests to a single server stay small.
+            Route::Cluster(cluster) => Box::pin(cluster.run(slot, exchange, call)).await,
         };
-        reply.map_err(|fault| self.server.explain(&fault))
+        answer.map_err(|fault| self.server.explain(&fault))
+    }
+
+    fn batch(&self, size: usize) -> Batch {
+        Batch { calls: Pipeline::with_capacity(size), slots: Vec::new() }
+    }
+
+    fn add(&self, batch: &mut Batch, call: Cmd, slot: u16) {
+        batch.calls.add_command(call);
+        if matches!(self.route, Route::Cluster(_)) {
+            batch.slots.push(slot);
+        }
     }
 
     /// Runs many calls of one script in one go, each with a result of its own.
-    async fn run_all(&self, script: &Script, calls: &Pipeline) -> Vec<Result<Value, Fault>> {
-        let mut results = self.send_all(calls).await;
-        let unknown: Vec<usize> = (0..results.len())
-            .filter(|&i| matches!(&results[i], Err(fault) if fault.is_unknown_script()))
-            .collect();
-        if unknown.is_empty() {
-            return results;
-        }
-        // The first brings the script along, the others then find it.
-        let mut again = Pipeline::with_capacity(unknown.len());
-        for call in calls.cmd_iter().enumerate().filter(|(i, _)| unknown.binary_search(i).is_ok()) {
-            let first = again.is_empty();
-            again.add_command(if first { script.with_source(call.1) } else { call.1.clone() });
-        }
-        for (i, result) in unknown.into_iter().zip(self.send_all(&again).await) {
-            results[i] = result;
-        }
-        results
-    }
-
-    async fn send_all(&self, commands: &Pipeline) -> Vec<Result<Value, Fault>> {
-        match self.link.send_all(commands).await {
-            Ok(replies) => replies
-                .into_iter()
-                .map(|reply| match reply {
-                    Value::ServerError(error) => Err(RedisError::from(error).into()),
-                    value => Ok(value),
-                })
-                .collect(),
-            Err(fault) => vec![Err(fault); commands.len()],
+    async fn run_all(
+        &self,
+        script: &Script,
+        batch: &Batch,
+        acknowledgement: Option<Acknowledgement>,
+    ) -> Vec<Result<Value, Fault>> {
+        let exchange = Exchange { script, acknowledgement };
+        match &self.route {
+            Route::One(link) => exchange.run_all(link, &batch.calls).await,
+            Route::Cluster(cluster) => {
+                Box::pin(cluster.run_all(&batch.slots, exchange, &batch.calls)).await
+            }
         }
     }
 }

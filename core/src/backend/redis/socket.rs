@@ -2,16 +2,20 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_util::future::select_ok;
+use redis::ConnectionAddr;
 use redis::io::tcp::socket2::{SockRef, TcpKeepalive};
-use redis::{ConnectionAddr, ConnectionInfo};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream, lookup_host};
+use tokio_rustls::client::TlsStream;
+
+use super::fault::Fault;
+use super::tls::{self, Tls};
 
 /// A silent TCP connection is probed by the kernel after this long, which costs the server no
 /// command; one that died without a word is found within about ten seconds.
@@ -27,21 +31,43 @@ const UNACKNOWLEDGED: Duration = Duration::from_secs(10);
 pub(super) struct Socket {
     stream: Stream,
     arrivals: Arc<AtomicU64>,
+    refusal: Arc<OnceLock<Fault>>,
 }
 
 enum Stream {
     Tcp(TcpStream),
     Unix(UnixStream),
+    Tls(Box<TlsStream<TcpStream>>),
 }
 
 impl Socket {
-    pub(super) async fn open(server: &ConnectionInfo) -> io::Result<Self> {
-        let stream = match server.addr() {
-            ConnectionAddr::Tcp(host, port) => Stream::Tcp(open_tcp(host, *port).await?),
+    /// `limit` is that of the TLS handshake.
+    pub(super) async fn open(
+        address: &ConnectionAddr,
+        tls: Option<&Tls>,
+        limit: Duration,
+    ) -> Result<Self, Fault> {
+        let stream = match address {
+            ConnectionAddr::Tcp(host, port) => {
+                let stream = open_tcp(host, *port).await?;
+                match tls {
+                    Some(tls) => Stream::Tls(tls.connect(host, stream, limit).await?),
+                    None => Stream::Tcp(stream),
+                }
+            }
             ConnectionAddr::Unix(path) => Stream::Unix(UnixStream::connect(path).await?),
-            _ => return Err(io::ErrorKind::Unsupported.into()),
+            _ => return Err(io::Error::from(io::ErrorKind::Unsupported).into()),
         };
-        Ok(Socket { stream, arrivals: Arc::default() })
+        Ok(Socket { stream, arrivals: Arc::default(), refusal: Arc::default() })
+    }
+
+    pub(super) fn is_plain_tcp(&self) -> bool {
+        matches!(self.stream, Stream::Tcp(_))
+    }
+
+    /// Set when the server refuses our certificate, which it does after the handshake.
+    pub(super) fn refusal(&self) -> Arc<OnceLock<Fault>> {
+        self.refusal.clone()
     }
 
     /// Goes up with everything that arrives.
@@ -79,6 +105,16 @@ impl AsyncRead for Socket {
         let polled = match &mut this.stream {
             Stream::Tcp(stream) => Pin::new(stream).poll_read(cx, buffer),
             Stream::Unix(stream) => Pin::new(stream).poll_read(cx, buffer),
+            Stream::Tls(stream) => {
+                let polled = Pin::new(stream).poll_read(cx, buffer);
+                if let Poll::Ready(Err(error)) = &polled
+                    && let Some(refusal) = tls::refusal(error)
+                {
+                    // The driver keeps only the text of an error.
+                    let _ = this.refusal.set(refusal);
+                }
+                polled
+            }
         };
         if polled.is_ready() {
             this.arrivals.fetch_add(1, Ordering::Relaxed);
@@ -96,6 +132,7 @@ impl AsyncWrite for Socket {
         match &mut self.get_mut().stream {
             Stream::Tcp(stream) => Pin::new(stream).poll_write(cx, bytes),
             Stream::Unix(stream) => Pin::new(stream).poll_write(cx, bytes),
+            Stream::Tls(stream) => Pin::new(stream).poll_write(cx, bytes),
         }
     }
 
@@ -103,6 +140,7 @@ impl AsyncWrite for Socket {
         match &mut self.get_mut().stream {
             Stream::Tcp(stream) => Pin::new(stream).poll_flush(cx),
             Stream::Unix(stream) => Pin::new(stream).poll_flush(cx),
+            Stream::Tls(stream) => Pin::new(stream).poll_flush(cx),
         }
     }
 
@@ -110,6 +148,7 @@ impl AsyncWrite for Socket {
         match &mut self.get_mut().stream {
             Stream::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
             Stream::Unix(stream) => Pin::new(stream).poll_shutdown(cx),
+            Stream::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
         }
     }
 }

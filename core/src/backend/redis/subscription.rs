@@ -6,13 +6,12 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use redis::aio::{PubSub, PubSubSink};
-use redis::{ConnectionInfo, RedisError};
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 
+use super::dial::{Dialer, Whereabouts};
 use super::fault::{Fault, Server};
-use super::socket::Socket;
 use super::value::Value;
 use crate::owner::OwnerId;
 use crate::wakeups::Wakeups;
@@ -36,33 +35,49 @@ pub(super) struct Subscription {
 }
 
 struct Listener {
-    info: ConnectionInfo,
+    whereabouts: Whereabouts,
+    dialer: Dialer,
     server: Server,
-    connect_timeout: Duration,
     channel: String,
     wakeups: Arc<Wakeups>,
+    trust: Trust,
     running: AtomicBool,
     ended: AtomicBool,
     doubted: Notify,
+    /// Some message has come since [`Subscription::found_a_grant`] was last called.
+    heard: AtomicBool,
+}
+
+/// What a pushed grant is worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Trust {
+    /// It is a grant.
+    Grants,
+    /// It says that a look may find one. Who released the lock cannot vouch that the replicas
+    /// know of the next holder; only that holder's own look can, which asks them.
+    Hints,
 }
 
 impl Subscription {
     pub(super) fn new(
-        info: ConnectionInfo,
+        whereabouts: Whereabouts,
+        dialer: Dialer,
         server: Server,
-        connect_timeout: Duration,
         channel: String,
         wakeups: Arc<Wakeups>,
+        trust: Trust,
     ) -> Self {
         let listener = Listener {
-            info,
+            whereabouts,
+            dialer,
             server,
-            connect_timeout,
             channel,
             wakeups,
+            trust,
             running: AtomicBool::new(false),
             ended: AtomicBool::new(false),
             doubted: Notify::new(),
+            heard: AtomicBool::new(false),
         };
         Subscription { listener: Arc::new(listener), task: Mutex::default() }
     }
@@ -79,9 +94,14 @@ impl Subscription {
         }
     }
 
-    /// A message may have been lost: find out whether the subscription still stands.
-    pub(super) fn doubt(&self) {
-        self.listener.doubted.notify_one();
+    /// A look found a grant that had been made before. Without a message about it the
+    /// subscription may be dead: find out. Where messages are hints, each of them ends in such a
+    /// look, so any message since the last one will do.
+    pub(super) fn found_a_grant(&self) {
+        let listener = &self.listener;
+        if listener.trust == Trust::Grants || !listener.heard.swap(false, Ordering::AcqRel) {
+            listener.doubted.notify_one();
+        }
     }
 
     /// Stops listening for good.
@@ -118,7 +138,7 @@ impl Listener {
     async fn run(&self) {
         let mut backoff = BACKOFF;
         loop {
-            match timeout(self.connect_timeout, self.subscribe()).await {
+            match timeout(self.dialer.limit(), self.subscribe()).await {
                 Ok(Ok(connection)) => {
                     backoff = BACKOFF;
                     // Messages may have been missed until now.
@@ -126,7 +146,7 @@ impl Listener {
                     self.listen(connection).await;
                     tracing::debug!("the wake-up subscription broke; subscribing again");
                 }
-                Ok(Err(error)) => self.report(&Fault::Redis(error)),
+                Ok(Err(fault)) => self.report(&fault),
                 Err(_) => tracing::debug!("no wake-up subscription within the connect timeout"),
             }
             sleep(backoff).await;
@@ -134,9 +154,9 @@ impl Listener {
         }
     }
 
-    async fn subscribe(&self) -> Result<PubSub, RedisError> {
-        let socket = Socket::open(&self.info).await?;
-        let mut connection = PubSub::new(self.info.redis_settings(), socket).await?;
+    async fn subscribe(&self) -> Result<PubSub, Fault> {
+        let socket = self.whereabouts.open(&self.dialer).await?;
+        let mut connection = PubSub::new(self.dialer.settings(), socket).await?;
         connection.subscribe(&self.channel).await?;
         Ok(connection)
     }
@@ -174,7 +194,13 @@ impl Listener {
 
     fn deliver(&self, message: &[u8]) {
         match Message::parse(message) {
-            Some(Message::Granted(owner, token)) => self.wakeups.granted(owner, token),
+            Some(Message::Granted(owner, token)) => match self.trust {
+                Trust::Grants => self.wakeups.granted(owner, token),
+                Trust::Hints => {
+                    self.heard.store(true, Ordering::Release);
+                    self.wakeups.look(owner);
+                }
+            },
             Some(Message::Lost(owner)) => self.wakeups.revoked(owner),
             // The empty message with which a client tries its rights.
             None if message.is_empty() => {}

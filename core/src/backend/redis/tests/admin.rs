@@ -174,7 +174,7 @@ async fn g6_force_release_never_ends_the_lease_after_the_one_it_looked_at() {
     let mut call = scripts::FORCE_RELEASE.call(4);
     call.arg(&names.lock).arg(&names.queue).arg(&names.alive).arg(&names.record);
     call.arg(seen).arg(&scene.redis.shared.channels);
-    let reply = scene.redis.shared.run(&scripts::FORCE_RELEASE, &call).await;
+    let reply = scene.redis.shared.run(&scripts::FORCE_RELEASE, &call, 0).await;
     assert_eq!(reply.unwrap(), redis::Value::Int(0));
     assert_eq!(scene.get(&names.lock), Some(owner_value(&next, &scene.redis)));
 }

@@ -1,57 +1,73 @@
-//! URLs, and the handshake that shows at once whether locks will work.
+//! The handshake that shows at once whether locks will work.
 
-use redis::{ConnectionInfo, IntoConnectionInfo, Value, from_redis_value};
+use futures_util::future::join_all;
+use redis::{Value, from_redis_value};
 
 use super::fault::{Fault, is_missing_right};
-use super::{Shared, scripts};
+use super::keys::slot;
+use super::link::Link;
+use super::{Route, Shared, scripts};
 use crate::error::{Error, ErrorKind, Result};
-use crate::url::Target;
 
 /// Older servers lack the commands that take a contender out of its queue, and replicate scripts
 /// in a way that does not allow them to ask for the time.
 const OLDEST_MAJOR: u32 = 5;
 
-/// What the URL says. Nothing of it is shown in an error: it may hold a password.
-pub(super) fn parse(target: &Target) -> Result<ConnectionInfo> {
-    let refused = |why: &str| {
-        Error::invalid(format!(
-            "the Redis URL is not valid: {why}; allowed are redis://[user:password@]host[:port][/database] and redis+unix:///path[?db=&user=&pass=]"
-        ))
-    };
-    let info = target.url.as_str().into_connection_info().map_err(|error| {
-        // "what is wrong - kind"
-        let text = error.to_string();
-        refused(text.split(" - ").next().unwrap_or("it does not parse"))
-    })?;
-    let redis = info.redis_settings();
-    if redis.username().is_some() && redis.password().is_none() {
-        // The driver would leave out the name and come in as another user.
-        return Err(refused("it has a user name without a password"));
-    }
-    if redis.db() < 0 {
-        return Err(refused("the database number is negative"));
-    }
-    let redis = redis.clone().set_lib_name("fencelock", env!("CARGO_PKG_VERSION"));
-    Ok(info.set_redis_settings(redis))
-}
-
 impl Shared {
-    /// Connects, and asks for the version and for the rights of this user: one request.
+    /// Connects, and asks for the version and for the rights of this user: one request, of a
+    /// cluster one to each node that has slots.
     pub(super) async fn handshake(&self) -> Result<()> {
+        let cluster = match &self.route {
+            Route::One(link) => return self.greet(link, &self.prefix.nowhere()).await,
+            Route::Cluster(cluster) => cluster,
+        };
+        let masters = cluster.masters().await.map_err(|fault| self.server.explain(&fault))?;
+        let Some(slots) = masters.iter().map(|(_, s)| self.prefix.nowhere_in(*s)).collect() else {
+            // All keys are in one slot, so only its node matters.
+            let nowhere = self.prefix.nowhere();
+            let link = cluster.link_of(slot(nowhere.as_bytes())).await;
+            return self.greet(&link.map_err(|fault| self.server.explain(&fault))?, &nowhere).await;
+        };
+        let slots: Vec<String> = slots;
+        let greetings = masters.iter().zip(&slots).map(|((link, _), key)| self.greet(link, key));
+        // One that is down may be replaced soon; what another one refuses stays refused.
+        let (mut up, mut trouble) = (false, None);
+        for greeted in join_all(greetings).await {
+            match greeted {
+                Ok(()) => up = true,
+                Err(error) if error.kind() == ErrorKind::Unavailable => trouble = Some(error),
+                Err(error) => return Err(error),
+            }
+        }
+        trouble.filter(|_| !up).map_or(Ok(()), Err)
+    }
+
+    async fn greet(&self, link: &Link, nowhere: &str) -> Result<()> {
         let mut rights = scripts::RIGHTS.call(1);
-        rights.arg(self.prefix.nowhere()).arg(self.prefix.channel(self.client));
+        rights.arg(nowhere).arg(self.prefix.channel(self.client));
         let mut commands = redis::pipe();
         commands.cmd("INFO").arg("server");
         commands.add_command(scripts::RIGHTS.with_source(&rights));
-        let replies: Result<[_; 2], _> = self.send_all(&commands).await.try_into();
-        let [info, rights] = replies.map_err(|_| self.server.unexpected("the handshake"))?;
+        if self.replicas > 0 {
+            commands.cmd("WAIT").arg(0).arg(1);
+        }
+        let replies =
+            link.send_all(&commands).await.map_err(|fault| self.server.explain(&fault))?;
+        let mut replies = replies.into_iter();
+        let (Some(info), Some(rights)) = (replies.next(), replies.next()) else {
+            return Err(self.server.unexpected("the handshake"));
+        };
         match info {
             Ok(info) => self.check_version(info)?,
             // The version is for a better error; a user need not have the right to ask for it.
             Err(fault) if fault.is_refusal() => {}
             Err(fault) => return Err(self.server.explain(&fault)),
         }
-        self.check_rights(rights)
+        self.check_rights(rights)?;
+        match replies.next() {
+            Some(Err(fault)) => Err(self.server.explain(&fault)),
+            _ => Ok(()),
+        }
     }
 
     fn check_version(&self, info: Value) -> Result<()> {

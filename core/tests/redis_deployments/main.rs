@@ -1,0 +1,21 @@
+//! Redis as it runs in production: with TLS, sentinels, a cluster, replicas, and what each of them
+//! guarantees when servers die, forget or move. Real servers, started by each test.
+
+// A test that cannot go on has failed; the lint's own exception covers only #[test] functions.
+#![allow(clippy::unwrap_used)]
+
+#[allow(dead_code, reason = "shared with other tests")]
+#[path = "../support/redis_cluster.rs"]
+mod redis_cluster;
+#[allow(dead_code, reason = "shared with other tests")]
+#[path = "../support/redis_sentinel.rs"]
+mod redis_sentinel;
+#[allow(dead_code, reason = "shared with other tests")]
+#[path = "../support/redis_server.rs"]
+mod redis_server;
+#[allow(dead_code, unused_macros, unused_imports, reason = "shared with other tests")]
+#[path = "../contract/site.rs"]
+mod site;
+
+mod sentinel;
+mod tls;

@@ -1,0 +1,129 @@
+//! Sentinel: failovers with holders and contenders parked.
+
+use std::time::Duration;
+
+use fencelock::{Client, ClientOptions, Lease};
+use redis::Value;
+
+use crate::redis_sentinel::{PASSWORD, RedisService, SERVICE, ask};
+use crate::site::{PATIENCE, lock, ms, queue_up, soon, until};
+
+/// Longer than a failover takes, on a busy machine too.
+const LONG: Duration = Duration::from_secs(30);
+
+/// All that was written so far is at every replica.
+fn replicated(service: &RedisService) {
+    let replicas = (service.servers.len() - 1).to_string();
+    let have: u64 = ask(service.primary(), &["WAIT", &replicas, "10000"]).unwrap();
+    assert_eq!(have.to_string(), replicas);
+}
+
+async fn failed_over(service: &RedisService, old: u16) {
+    until("a new primary", || async { service.primary() != old }).await;
+}
+
+/// The lease, which must not be lost, is extended by a server that answers.
+async fn goes_on(lease: &Lease) {
+    until("a renewal by the new primary", || async {
+        assert!(lease.is_held(), "lost");
+        lease.renew().await.is_ok()
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn g1_g4_holders_and_contenders_survive_the_death_of_the_primary() {
+    let mut service = RedisService::start(2);
+    let client = Client::connect(&service.url()).await.unwrap();
+    let old = service.primary();
+    let kept = lock(&client, "kept", LONG).acquire().await.unwrap();
+    let holder = lock(&client, "wanted", LONG).acquire().await.unwrap();
+    let waiting = queue_up(&client, &lock(&client, "wanted", LONG)).await;
+    replicated(&service);
+    // Written when no replica listens: lost with its server.
+    for replica in &service.servers[1..] {
+        let _: Value = ask(replica.port(), &["REPLICAOF", "127.0.0.1", "1"]).unwrap();
+    }
+    let unlucky = lock(&client, "unlucky", LONG).acquire().await.unwrap();
+    service.servers[0].kill();
+    failed_over(&service, old).await;
+    goes_on(&kept).await;
+    goes_on(&holder).await;
+    // It learns the truth from the new primary, long before its deadline.
+    until("lost", || async { unlucky.renew().await.is_err() && !unlucky.is_held() }).await;
+    assert!(unlucky.is_lost());
+    let next = soon("the name is free", lock(&client, "unlucky", LONG).acquire()).await.unwrap();
+    assert!(next.token() > unlucky.token());
+    // The contender is still first in line, at a server that it had never talked to.
+    holder.release().await.unwrap();
+    let lease = soon("the hand-off by the new primary", waiting).await.unwrap();
+    assert!(lease.token() > holder.token());
+    for lease in [kept, next, lease] {
+        lease.release().await.unwrap();
+    }
+    // Who comes in new finds it too.
+    let late = Client::connect(&service.url()).await.unwrap();
+    assert!(late.list().await.unwrap().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn g1_g4_a_primary_that_is_demoted_alive_is_left() {
+    let service = RedisService::start(1);
+    let client = Client::connect(&service.url()).await.unwrap();
+    let old = service.primary();
+    let holder = lock(&client, "a", LONG).acquire().await.unwrap();
+    let waiting = queue_up(&client, &lock(&client, "a", LONG)).await;
+    replicated(&service);
+    let _: Value = service.sentinel(&["SENTINEL", "FAILOVER", SERVICE]);
+    failed_over(&service, old).await;
+    goes_on(&holder).await;
+    holder.release().await.unwrap();
+    let lease = soon("the hand-off", waiting).await.unwrap();
+    let owner: String = ask(service.primary(), &["GET", "fencelock:a"]).unwrap();
+    assert!(owner.contains(&lease.owner()), "{owner}");
+    lease.release().await.unwrap();
+}
+
+/// Nobody tells the client, and its connection stays: the answer READONLY has to do.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn g4_an_answer_of_a_replica_makes_the_client_ask_the_sentinels_again() {
+    let service = RedisService::start(1);
+    let client = Client::connect(&service.url()).await.unwrap();
+    client.lock("a").unwrap().acquire().await.unwrap().release().await.unwrap();
+    let (old, new) = (service.servers[0].port(), service.servers[1].port());
+    let _: Value = ask(new, &["REPLICAOF", "NO", "ONE"]).unwrap();
+    let _: Value = ask(old, &["REPLICAOF", "127.0.0.1", &new.to_string()]).unwrap();
+    let _: Value = ask(old, &["CONFIG", "SET", "replica-serve-stale-data", "yes"]).unwrap();
+    // Until a sentinel puts it right, one way or the other, there is no primary to be found.
+    let lease = soon("a lock of the real primary", async {
+        loop {
+            match client.lock("a").unwrap().acquire_timeout(PATIENCE).await {
+                Ok(lease) => break lease,
+                Err(error) => assert_eq!(error.kind().code(), "UNAVAILABLE", "{error}"),
+            }
+        }
+    })
+    .await;
+    lease.release().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sentinels_that_do_not_help_are_named() {
+    let service = RedisService::start_locked();
+    let url = service.url();
+    let quick = || ClientOptions::new().connect_timeout(ms(3_000));
+    let with = |password: &str| quick().sentinel_password(password);
+    let unknown = url.replace(SERVICE, "nobody");
+    for (url, options, code, says) in [
+        (url.as_str(), quick(), "AUTH_FAILED", "fl.sentinel_password"),
+        (url.as_str(), with("wrong"), "AUTH_FAILED", "fl.sentinel_password"),
+        (unknown.as_str(), with(PASSWORD), "UNAVAILABLE", "nobody"),
+        ("redis-sentinel://127.0.0.1:1/x", quick(), "UNAVAILABLE", "no sentinel"),
+    ] {
+        let error = Client::connect_with(url, options).await.unwrap_err();
+        assert_eq!(error.kind().code(), code, "{error}");
+        assert!(error.to_string().contains(says), "{error}");
+    }
+    let client = Client::connect_with(&url, with(PASSWORD)).await.unwrap();
+    client.lock("a").unwrap().acquire().await.unwrap().release().await.unwrap();
+}
