@@ -1,11 +1,15 @@
 //! The contract, guarantee by guarantee, against every backend with real servers.
 //!
 //! A test takes a [`Site`] and makes as many clients on it as it likes; `on_each_backend!` runs
-//! it once on `memory:` and once on a Redis server of its own.
+//! it on each backend: `memory:`, `file:`, a Redis server and a Redis Cluster.
 
 // A test that cannot go on has failed; the lint's own exception covers only #[test] functions.
 #![allow(clippy::unwrap_used)]
 
+#[allow(dead_code, reason = "shared with other tests")]
+#[path = "../support/redis_cluster.rs"]
+mod redis_cluster;
+#[allow(dead_code, reason = "shared with other tests")]
 #[path = "../support/redis_server.rs"]
 mod redis_server;
 mod site;

@@ -2,10 +2,12 @@
 
 use std::future::Future;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use fencelock::{Client, Lease, Lock, LockOptions};
 
+use crate::redis_cluster::RedisCluster;
 use crate::redis_server::RedisServer;
 
 /// One backend, empty at the start.
@@ -13,25 +15,46 @@ pub(crate) struct Site {
     pub(crate) url: String,
     /// What ends with the site.
     _server: Option<RedisServer>,
+    _cluster: Option<Arc<RedisCluster>>,
     _directory: Option<tempfile::TempDir>,
+}
+
+static COUNT: AtomicU32 = AtomicU32::new(0);
+
+fn count() -> u32 {
+    COUNT.fetch_add(1, Ordering::Relaxed)
 }
 
 impl Site {
     pub(crate) fn memory() -> Self {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        Site { url: format!("memory:site-{count}"), _server: None, _directory: None }
+        Self::at(format!("memory:site-{}", count()))
+    }
+
+    fn at(url: String) -> Self {
+        Site { url, _server: None, _cluster: None, _directory: None }
     }
 
     pub(crate) fn file() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let url = format!("file://{}", directory.path().join("locks").display());
-        Site { url, _server: None, _directory: Some(directory) }
+        Site { _directory: Some(directory), ..Self::at(url) }
     }
 
     pub(crate) fn redis() -> Self {
         let server = RedisServer::start();
-        Site { url: server.url(), _server: Some(server), _directory: None }
+        let url = server.url();
+        Site { _server: Some(server), ..Self::at(url) }
+    }
+
+    /// A prefix of its own on a cluster that the tests of one moment share, because making one
+    /// takes seconds.
+    pub(crate) fn cluster() -> Self {
+        static SHARED: Mutex<Weak<RedisCluster>> = Mutex::new(Weak::new());
+        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        let cluster = shared.upgrade().unwrap_or_else(|| Arc::new(RedisCluster::start()));
+        *shared = Arc::downgrade(&cluster);
+        let url = format!("{}?fl.prefix=site-{}:", cluster.url(), count());
+        Site { _cluster: Some(cluster), ..Self::at(url) }
     }
 
     /// Where `file:` keeps its locks.
@@ -101,6 +124,10 @@ macro_rules! on_each_backend {
         mod redis {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $test() { super::$test(crate::site::Site::redis()).await })*
+        }
+        mod cluster {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $test() { super::$test(crate::site::Site::cluster()).await })*
         }
     };
 }

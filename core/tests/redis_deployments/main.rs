@@ -17,5 +17,6 @@ mod redis_server;
 #[path = "../contract/site.rs"]
 mod site;
 
+mod cluster;
 mod sentinel;
 mod tls;

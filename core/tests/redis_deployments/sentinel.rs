@@ -1,12 +1,17 @@
 //! Sentinel: failovers with holders and contenders parked.
 
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
 use fencelock::{Client, ClientOptions, Lease};
 use redis::Value;
 
 use crate::redis_sentinel::{PASSWORD, RedisService, SERVICE, ask};
-use crate::site::{PATIENCE, lock, ms, queue_up, soon, until};
+use crate::redis_server::RedisServer;
+use crate::site::{lock, ms, queue_up, soon, until};
 
 /// Longer than a failover takes, on a busy machine too.
 const LONG: Duration = Duration::from_secs(30);
@@ -76,6 +81,12 @@ async fn g1_g4_a_primary_that_is_demoted_alive_is_left() {
     replicated(&service);
     let _: Value = service.sentinel(&["SENTINEL", "FAILOVER", SERVICE]);
     failed_over(&service, old).await;
+    // For a while both take writes, and who is at the old one stays there.
+    until("the demotion", || async {
+        let role: Vec<Value> = ask(old, &["ROLE"]).unwrap();
+        role[0] == Value::BulkString(b"slave".to_vec())
+    })
+    .await;
     goes_on(&holder).await;
     holder.release().await.unwrap();
     let lease = soon("the hand-off", waiting).await.unwrap();
@@ -84,27 +95,55 @@ async fn g1_g4_a_primary_that_is_demoted_alive_is_left() {
     lease.release().await.unwrap();
 }
 
-/// Nobody tells the client, and its connection stays: the answer READONLY has to do.
+/// Nobody cuts the client's connection: the answer READONLY has to do.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn g4_an_answer_of_a_replica_makes_the_client_ask_the_sentinels_again() {
-    let service = RedisService::start(1);
-    let client = Client::connect(&service.url()).await.unwrap();
+    let (old, new) = (RedisServer::start(), RedisServer::start());
+    let named = Arc::new(AtomicU16::new(old.port()));
+    let sentinel = play_sentinel(named.clone());
+    let url = format!("redis-sentinel://127.0.0.1:{sentinel}/{SERVICE}");
+    let client = Client::connect(&url).await.unwrap();
     client.lock("a").unwrap().acquire().await.unwrap().release().await.unwrap();
-    let (old, new) = (service.servers[0].port(), service.servers[1].port());
-    let _: Value = ask(new, &["REPLICAOF", "NO", "ONE"]).unwrap();
-    let _: Value = ask(old, &["REPLICAOF", "127.0.0.1", &new.to_string()]).unwrap();
-    let _: Value = ask(old, &["CONFIG", "SET", "replica-serve-stale-data", "yes"]).unwrap();
-    // Until a sentinel puts it right, one way or the other, there is no primary to be found.
-    let lease = soon("a lock of the real primary", async {
-        loop {
-            match client.lock("a").unwrap().acquire_timeout(PATIENCE).await {
-                Ok(lease) => break lease,
-                Err(error) => assert_eq!(error.kind().code(), "UNAVAILABLE", "{error}"),
-            }
+    let following = ["REPLICAOF", "127.0.0.1", &new.port().to_string()];
+    let _: Value = ask(old.port(), &following).unwrap();
+    let waiting = tokio::spawn({
+        let lock = client.lock("a").unwrap();
+        async move { lock.acquire().await }
+    });
+    // Named is still the one that follows, which its role gives away.
+    tokio::time::sleep(ms(200)).await;
+    assert!(!waiting.is_finished());
+    named.store(new.port(), Ordering::Relaxed);
+    let lease = soon("a lock of the real primary", waiting).await.unwrap().unwrap();
+    let owner: String = ask(new.port(), &["GET", "fencelock:a"]).unwrap();
+    assert!(owner.contains(&lease.owner()), "{owner}");
+}
+
+/// Answers as a sentinel that names this port.
+fn play_sentinel(named: Arc<AtomicU16>) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for socket in listener.incoming() {
+            let (named, socket) = (named.clone(), socket.unwrap());
+            std::thread::spawn(move || {
+                let mut writer = socket.try_clone().unwrap();
+                // Each word of a command is a line of its own.
+                for line in BufReader::new(socket).lines().map_while(Result::ok) {
+                    let reply = match line.as_str() {
+                        SERVICE => {
+                            let port = named.load(Ordering::Relaxed).to_string();
+                            format!("*2\r\n$9\r\n127.0.0.1\r\n${}\r\n{port}\r\n", port.len())
+                        }
+                        "SETINFO" => "+OK\r\n".to_owned(),
+                        _ => continue,
+                    };
+                    let _ = writer.write_all(reply.as_bytes());
+                }
+            });
         }
-    })
-    .await;
-    lease.release().await.unwrap();
+    });
+    port
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

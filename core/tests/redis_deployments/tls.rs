@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use fencelock::{Client, ClientOptions};
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 
-use crate::redis_server::{RedisServer, free_port};
+use crate::redis_server::{RedisServer, SECOND_PORT};
 use crate::site::{ms, queue_up, soon};
 
 /// An authority, and certificates that it signed, in files.
@@ -16,9 +16,10 @@ struct Authority {
 }
 
 impl Authority {
-    fn new() -> Self {
+    fn new(name: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut params = CertificateParams::new(Vec::<String>::new()).unwrap();
+        params.distinguished_name.push(DnType::CommonName, name);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let key = KeyPair::generate().unwrap();
         let certificate = params.self_signed(&key).unwrap();
@@ -46,11 +47,10 @@ impl Authority {
 
 /// A server with TLS on a second port, which it returns.
 fn start(ca: &Path, (cert, key): &(PathBuf, PathBuf), clients: &str) -> (RedisServer, u16) {
-    let port = free_port();
     let text = |path: &Path| path.display().to_string();
     let server = RedisServer::start_with(&[
         "--tls-port",
-        &port.to_string(),
+        SECOND_PORT,
         "--tls-cert-file",
         &text(cert),
         "--tls-key-file",
@@ -60,6 +60,7 @@ fn start(ca: &Path, (cert, key): &(PathBuf, PathBuf), clients: &str) -> (RedisSe
         "--tls-auth-clients",
         clients,
     ]);
+    let port = server.second_port();
     (server, port)
 }
 
@@ -72,9 +73,10 @@ async fn refused(url: &str, options: ClientOptions) -> (&'static str, String) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn locks_work_over_tls_with_an_authority_and_a_client_certificate_of_ones_own() {
-    let authority = Authority::new();
+    let authority = Authority::new("ours");
     let (cert, key) = authority.sign("client", "client", 2100);
-    let (server, port) = start(&authority.ca(), &authority.sign("server", "127.0.0.1", 2100), "yes");
+    let (server, port) =
+        start(&authority.ca(), &authority.sign("server", "127.0.0.1", 2100), "yes");
     let url = format!(
         "rediss://127.0.0.1:{port}/?fl.tls_ca={}&fl.tls_cert={}&fl.tls_key={}",
         authority.ca().display(),
@@ -97,7 +99,7 @@ async fn locks_work_over_tls_with_an_authority_and_a_client_certificate_of_ones_
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn certificates_that_are_not_trusted_are_refused_and_the_error_says_why() {
-    let (authority, stranger) = (Authority::new(), Authority::new());
+    let (authority, stranger) = (Authority::new("ours"), Authority::new("theirs"));
     let ours = || ClientOptions::new().tls_ca(authority.ca());
     for (signed, says) in [
         (authority.sign("other-host", "db.example", 2100), "not valid for name"),
@@ -125,7 +127,7 @@ async fn certificates_that_are_not_trusted_are_refused_and_the_error_says_why() 
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_wrong_kind_of_port_is_named() {
-    let authority = Authority::new();
+    let authority = Authority::new("ours");
     let (server, port) = start(&authority.ca(), &authority.sign("server", "127.0.0.1", 2100), "no");
     let ours = || ClientOptions::new().tls_ca(authority.ca());
     let (code, text) = refused(&format!("rediss://127.0.0.1:{}/", server.port()), ours()).await;
@@ -138,7 +140,7 @@ async fn the_wrong_kind_of_port_is_named() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn g10_files_that_cannot_be_used_are_refused_before_any_connection() {
-    let authority = Authority::new();
+    let authority = Authority::new("ours");
     let (cert, key) = authority.sign("client", "client", 2100);
     let (_, other_key) = authority.sign("other", "other", 2100);
     let empty = authority.folder.path().join("empty.pem");

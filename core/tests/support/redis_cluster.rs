@@ -28,8 +28,7 @@ impl RedisCluster {
         ]
         .concat();
         let masters = 3;
-        let nodes =
-            (0..masters + replicas).map(|_| RedisServer::start_with(&arguments)).collect();
+        let nodes = (0..masters + replicas).map(|_| RedisServer::start_with(&arguments)).collect();
         let cluster = RedisCluster { nodes, masters };
         for (n, node) in (0..).zip(&cluster.nodes) {
             let mut node = connection(node);

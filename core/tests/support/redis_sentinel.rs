@@ -77,11 +77,8 @@ impl RedisService {
     /// The port of the primary, as the first sentinel that answers knows it.
     pub(crate) fn primary(&self) -> u16 {
         let address = self.sentinels.iter().find_map(|sentinel| {
-            ask::<(String, u16)>(
-                sentinel.port,
-                &["SENTINEL", "GET-MASTER-ADDR-BY-NAME", SERVICE],
-            )
-            .ok()
+            ask::<(String, u16)>(sentinel.port, &["SENTINEL", "GET-MASTER-ADDR-BY-NAME", SERVICE])
+                .ok()
         });
         address.unwrap().1
     }

@@ -11,9 +11,14 @@ use std::time::{Duration, Instant};
 pub(crate) struct RedisServer {
     process: Child,
     port: u16,
+    /// What stands for [`SECOND_PORT`] in the arguments.
+    second_port: u16,
     dir: PathBuf,
     arguments: Vec<String>,
 }
+
+/// An argument that becomes another free port.
+pub(crate) const SECOND_PORT: &str = "<another port>";
 
 impl RedisServer {
     pub(crate) fn start() -> Self {
@@ -22,11 +27,12 @@ impl RedisServer {
 
     /// Starts it with more arguments, as on the command line.
     pub(crate) fn start_with(arguments: &[&str]) -> Self {
-        let arguments: Vec<_> = arguments.iter().map(|a| a.to_string()).collect();
         loop {
-            let (port, dir) = (free_port(), unique_dir());
+            let (port, second_port, dir) = (free_port(), free_port(), unique_dir());
+            let text = |argument: &&str| argument.replace(SECOND_PORT, &second_port.to_string());
+            let arguments: Vec<_> = arguments.iter().map(text).collect();
             let process = launch(port, &dir, &arguments);
-            let mut server = RedisServer { process, port, dir, arguments: arguments.clone() };
+            let mut server = RedisServer { process, port, second_port, dir, arguments };
             // Else somebody took the port meanwhile.
             if server.is_up_in_time() {
                 return server;
@@ -36,6 +42,10 @@ impl RedisServer {
 
     pub(crate) fn port(&self) -> u16 {
         self.port
+    }
+
+    pub(crate) fn second_port(&self) -> u16 {
+        self.second_port
     }
 
     pub(crate) fn url(&self) -> String {
