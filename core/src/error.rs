@@ -129,7 +129,7 @@ impl Error {
 
     /// The same error, marked as one of a request that was carried out all the same.
     #[cfg(feature = "redis")]
-    pub(crate) fn to_be_undone(mut self) -> Self {
+    pub(crate) fn undo(mut self) -> Self {
         self.lasting = true;
         self.to_be_undone = true;
         self

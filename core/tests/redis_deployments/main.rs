@@ -7,6 +7,8 @@
 #[allow(dead_code, reason = "shared with other tests")]
 #[path = "../support/redis_cluster.rs"]
 mod redis_cluster;
+#[path = "../support/redis_pair.rs"]
+mod redis_pair;
 #[allow(dead_code, reason = "shared with other tests")]
 #[path = "../support/redis_sentinel.rs"]
 mod redis_sentinel;
@@ -18,5 +20,7 @@ mod redis_server;
 mod site;
 
 mod cluster;
+mod guarantees;
+mod replicas;
 mod sentinel;
 mod tls;

@@ -243,7 +243,7 @@ impl Shared {
             replies::Contend::Look(Look::Granted(_)) | replies::Contend::GrantedBefore(_)
         );
         if granted && let Err(fault) = acknowledged {
-            return Err(self.server.explain(&fault).to_be_undone());
+            return Err(self.server.explain(&fault).undo());
         }
         match reply {
             replies::Contend::Look(look) => {
