@@ -4,6 +4,7 @@
 mod agents;
 mod cancel;
 mod crash;
+mod failover_loses_grant;
 mod frozen_contender;
 mod frozen_holder;
 mod frozen_server;
@@ -46,6 +47,8 @@ enum Scenario {
     Cancel(cancel::Options),
     /// Processes are killed at random moments: others go on soon, and never overlap
     Crash(crash::Options),
+    /// A failover forgets the newest grant: tokens never repeat; with replicas = 1 no overlap
+    FailoverLosesGrant(failover_loses_grant::Options),
     /// Connections break and swallow replies: no overlap, true verdicts, nothing left
     LostReplies(lost_replies::Options),
     /// Many names, one after the other: memory does not grow
@@ -66,6 +69,7 @@ const ALL: &[&str] = &[
     "many-leases",
     "cancel",
     "crash",
+    "failover-loses-grant",
     "lost-replies",
     "memory-flat",
 ];
@@ -85,6 +89,9 @@ impl Scenario {
             Scenario::ManyLeases(options) => runtime.block_on(many_leases::run(options)),
             Scenario::Cancel(options) => runtime.block_on(cancel::run(options)),
             Scenario::Crash(options) => runtime.block_on(crash::run(options)),
+            Scenario::FailoverLosesGrant(options) => {
+                runtime.block_on(failover_loses_grant::run(options))
+            }
             Scenario::LostReplies(options) => runtime.block_on(lost_replies::run(options)),
             Scenario::MemoryFlat(options) => runtime.block_on(memory_flat::run(options)),
             Scenario::All | Scenario::Agent { .. } => return None,

@@ -35,6 +35,27 @@ impl Proxy {
         Ok(Proxy { api, name, address })
     }
 
+    /// Where it listens, on 127.0.0.1.
+    pub fn port(&self) -> Result<u16> {
+        let port = self.address.rsplit(':').next().unwrap_or_default();
+        port.parse().context("no port of the proxy")
+    }
+
+    /// From now on it leads to another port; connections to the old one are cut.
+    pub fn lead_to(&self, port: u16) -> Result<()> {
+        self.change(json!({ "listen": self.address, "upstream": format!("127.0.0.1:{port}"), "enabled": true }))
+    }
+
+    /// Cuts all connections and takes no new ones.
+    pub fn cut(&self) -> Result<()> {
+        self.change(json!({ "enabled": false }))
+    }
+
+    fn change(&self, to: Value) -> Result<()> {
+        ureq::post(format!("{}/proxies/{}", self.api, self.name)).send_json(to)?;
+        Ok(())
+    }
+
     /// The URL of the Redis server behind it.
     pub fn redis_url(&self) -> String {
         format!("redis://{}/", self.address)
