@@ -1,8 +1,9 @@
 //! The replication link is cut, the primary is killed and the replica promoted, again and again.
 //! Clients reach the primary at one address that follows it, as a virtual IP does.
 //!
-//! Every other round the lock was taken before the link was cut: then the new primary has it, and
-//! the holder goes on. In the others the grant is lost with its server.
+//! In most rounds the lock is taken after the link was cut, so that the grant is lost with its
+//! server; in some before, so that the new primary has it and the holder goes on; in some at the
+//! same moment.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -17,9 +18,28 @@ use crate::outcome::Outcome;
 
 #[derive(Clone, clap::Args)]
 pub(crate) struct Options {
-    /// How often the primary is killed, with and without acknowledgement each
+    /// How often a grant that only the primary has is lost, with and without acknowledgement each;
+    /// a fifth as often the lock is taken before the link is cut, and as often at the same moment
     #[arg(long, default_value_t = 50)]
     rounds: u32,
+}
+
+/// When the lock is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Taken {
+    AfterTheCut,
+    Before,
+    Meanwhile,
+}
+
+impl Taken {
+    fn of(round: u32) -> Self {
+        match round % 7 {
+            5 => Taken::Before,
+            6 => Taken::Meanwhile,
+            _ => Taken::AfterTheCut,
+        }
+    }
 }
 
 /// Longer than any round, so that no lease ends by itself.
@@ -30,9 +50,9 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub(crate) async fn run(options: Options) -> Result<Outcome> {
     let mut outcome = Outcome::default();
     for replicas in [0, 1] {
-        let found = Series::new(replicas).await?.run(options.rounds).await?;
+        let found = Series::new(replicas).await?.run(options.rounds * 7 / 5).await?;
         let figure = |what: &str| format!("replicas = {replicas}: {what}");
-        outcome.figure(figure("primaries killed"), options.rounds.to_string());
+        outcome.figure(figure("primaries killed"), found.killed.to_string());
         outcome.figure(figure("grants, all with tokens of their own"), found.tokens.to_string());
         outcome.figure(figure("grants refused, not acknowledged"), found.refused.to_string());
         outcome.figure(figure("grants that the new primary had"), found.kept.to_string());
@@ -42,7 +62,7 @@ pub(crate) async fn run(options: Options) -> Result<Outcome> {
             format!("{} overlaps although the replica had acknowledged", found.overlaps)
         });
         // Else the faults were none, and the figures above mean nothing.
-        let lossy = options.rounds / 2;
+        let lossy = options.rounds;
         let forgotten = if replicas == 0 { found.lost } else { found.refused };
         outcome.promise(forgotten >= lossy, || {
             format!("only {forgotten} of {lossy} failovers lost anything")
@@ -54,6 +74,7 @@ pub(crate) async fn run(options: Options) -> Result<Outcome> {
 
 #[derive(Default)]
 struct Found {
+    killed: u32,
     tokens: usize,
     refused: u32,
     kept: u32,
@@ -67,6 +88,7 @@ struct Series {
     primary: RedisServer,
     /// Where clients go.
     address: Proxy,
+    replicas: u32,
     holder: Lock,
     other: Lock,
 }
@@ -79,7 +101,7 @@ impl Series {
         let options = LockOptions::new().ttl(TTL);
         let holder = Client::connect(&url).await?.lock_with("a", options.clone())?;
         let other = Client::connect(&url).await?.lock_with("a", options)?;
-        Ok(Series { primary, address, holder, other })
+        Ok(Series { primary, address, replicas, holder, other })
     }
 
     async fn run(mut self, rounds: u32) -> Result<Found> {
@@ -95,26 +117,49 @@ impl Series {
         };
         for round in 0..rounds {
             let (replica, link) = self.follow().await?;
-            let early = if round % 2 == 1 { Some(self.take(&self.holder).await?) } else { None };
-            if early.is_some() {
-                in_step(&self.primary).await?;
-            }
-            link.cut()?;
-            alone(&self.primary).await?;
-            let held = match early {
-                Some(lease) => Some(lease),
-                None => self.try_once(&mut found).await?,
+            let taken = Taken::of(round);
+            let held = match taken {
+                Taken::Before => {
+                    let lease = self.take(&self.holder).await?;
+                    in_step(&self.primary).await?;
+                    link.cut()?;
+                    Some(lease)
+                }
+                Taken::AfterTheCut => {
+                    link.cut()?;
+                    alone(&self.primary).await?;
+                    self.try_once(&mut found).await?
+                }
+                Taken::Meanwhile => {
+                    let pause = Duration::from_micros(fastrand::u64(0..3_000));
+                    let link = &link;
+                    let cut = async move {
+                        tokio::time::sleep(pause).await;
+                        tokio::task::block_in_place(|| link.cut())
+                    };
+                    let (held, cut) = tokio::join!(self.try_once(&mut found), cut);
+                    cut?;
+                    held?
+                }
             };
             if let Some(lease) = &held {
                 granted(lease, &mut found);
             }
             // The old one is killed when it is dropped.
             self.primary = replica;
+            found.killed += 1;
             command(&self.primary, &["REPLICAOF", "NO", "ONE"]).await?;
             self.address.lead_to(self.primary.port())?;
-            // So that the one after it can be acknowledged.
+            let kept = match &held {
+                Some(lease) => holder_at(&self.primary).await?.contains(&lease.owner()),
+                None => false,
+            };
+            if held.is_some() && !kept && (taken == Taken::Before || self.replicas > 0) {
+                found.broken.push(format!("round {round}: a grant that the replica had is gone"));
+            }
+            // So that the next grant can be acknowledged.
             let (_replica, _link) = self.follow().await?;
-            self.settle(round, held, &mut found, &mut granted).await?;
+            self.settle(held, kept, &mut found, &mut granted).await?;
         }
         Ok(found)
     }
@@ -122,35 +167,34 @@ impl Series {
     /// What the new primary makes of it.
     async fn settle(
         &self,
-        round: u32,
         held: Option<Lease>,
+        kept: bool,
         found: &mut Found,
         granted: &mut impl FnMut(&Lease, &mut Found),
     ) -> Result<()> {
-        let early = round % 2 == 1;
-        if early && let Some(lease) = &held {
+        if kept && let Some(lease) = &held {
             // Others see that it is held, and it is renewed.
-            until_answered(|| self.other.try_acquire()).await?.inspect(|_| {
+            if until_answered(|| self.other.try_acquire()).await?.is_some() {
                 found.overlaps += u32::from(lease.is_held());
-                found.broken.push(format!("round {round}: a lease that the replica had was lost"));
-            });
+                found.broken.push("a second lease beside one that the new primary has".to_owned());
+            }
             until_answered(|| lease.renew()).await?;
             found.kept += 1;
             until_answered(|| lease.release()).await?;
         }
         let next = self.take(&self.other).await?;
         granted(&next, found);
-        if !early && let Some(lease) = &held {
+        if !kept && let Some(lease) = &held {
             // Judged after the other one has it, and before its own next renewal.
             found.overlaps += u32::from(lease.is_held());
             found.lost += 1;
             let error = lost(lease).await?;
             if error != Some(ErrorKind::Lost) {
-                found.broken.push(format!("round {round}: told {error:?} in place of LOST"));
+                found.broken.push(format!("a lost lease was told {error:?} in place of LOST"));
             }
         }
         if !next.is_held() {
-            found.broken.push(format!("round {round}: the next lease was disturbed"));
+            found.broken.push("the next lease was disturbed".to_owned());
         }
         until_answered(|| next.release()).await
     }
@@ -216,6 +260,14 @@ async fn lost(lease: &Lease) -> Result<Option<ErrorKind>> {
     bail!("nothing was ever answered")
 }
 
+/// The value of the lock at this server.
+async fn holder_at(server: &RedisServer) -> Result<String> {
+    let mut connection = server.connection().await?;
+    let value: Option<String> =
+        redis::cmd("GET").arg("fencelock:a").query_async(&mut connection).await?;
+    Ok(value.unwrap_or_default())
+}
+
 async fn command(server: &RedisServer, words: &[&str]) -> Result<()> {
     let mut connection = server.connection().await?;
     redis::Cmd::new().arg(words).query_async::<redis::Value>(&mut connection).await?;
@@ -229,7 +281,7 @@ async fn in_step(primary: &RedisServer) -> Result<()> {
     // A write, because WAIT is about those of its own connection.
     let () = redis::cmd("SET").arg("in step?").arg(1).query_async(&mut connection).await?;
     while start.elapsed() < PATIENCE {
-        let have: u32 = redis::cmd("WAIT").arg(1).arg(1_000).query_async(&mut connection).await?;
+        let have: u32 = redis::cmd("WAIT").arg(1).arg(100).query_async(&mut connection).await?;
         if have == 1 {
             return Ok(());
         }
