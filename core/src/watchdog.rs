@@ -94,14 +94,28 @@ pub(crate) async fn run(
             },
         }
         let work = watchdog.schedule().collect(Instant::now(), watchdog.request_timeout);
-        if !work.renew.is_empty() {
-            batches.push(renew(&*backend, work.renew, watchdog.request_timeout));
+        for due in by_shard(&*backend, work.renew) {
+            batches.push(renew(&*backend, due, watchdog.request_timeout));
         }
         for held in work.ended {
             wakeups.forget(held.place.owner);
             batches.push(clean_up(&*backend, &held, watchdog.request_timeout));
         }
     }
+}
+
+/// One batch for each shard: a batch is answered as a whole, so a shard that has gone silent would
+/// take the leases of all others with it.
+fn by_shard(backend: &dyn Backend, due: Vec<(Renewal, u64)>) -> Vec<Vec<(Renewal, u64)>> {
+    let mut shards: Vec<(usize, Vec<(Renewal, u64)>)> = Vec::new();
+    for renewal in due {
+        let shard = backend.shard(&renewal.0.place.name);
+        match shards.iter_mut().find(|(known, _)| *known == shard) {
+            Some((_, batch)) => batch.push(renewal),
+            None => shards.push((shard, vec![renewal])),
+        }
+    }
+    shards.into_iter().map(|(_, batch)| batch).collect()
 }
 
 fn renew(backend: &dyn Backend, due: Vec<(Renewal, u64)>, limit: Duration) -> Batch {

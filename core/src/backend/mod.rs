@@ -119,6 +119,12 @@ pub(crate) trait Backend: Send + Sync + 'static {
     /// Renews leases, one result each in the same order; an outer error is the result of all.
     fn renew(&self, leases: Vec<Renewal>) -> Request<Vec<Result<Renewed>>>;
 
+    /// Which part of the backend has this name, if it has parts that can fail each by itself.
+    /// Leases of different parts are renewed by different requests.
+    fn shard(&self, _name: &Name) -> usize {
+        0
+    }
+
     /// What is known of a name.
     fn inspect(&self, name: &Name) -> Request<LockInfo>;
 

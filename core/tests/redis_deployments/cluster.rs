@@ -12,7 +12,7 @@ use crate::site::{lock, ms, queue_up, soon, until};
 
 const LONG: Duration = Duration::from_secs(30);
 /// A node that is silent for this long is taken for dead by the others.
-const NODE_TIMEOUT: &[&str] = &["--cluster-node-timeout", "1000"];
+const NODE_TIMEOUT: &[&str] = &["--cluster-node-timeout", "2000"];
 
 async fn client(cluster: &RedisCluster) -> Client {
     Client::connect(&cluster.url()).await.unwrap()
@@ -211,13 +211,44 @@ async fn g1_nobody_overlaps_while_a_slot_moves_to_and_fro() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn g2_a_node_that_goes_silent_costs_no_lease_of_the_others() {
+    let cluster = RedisCluster::start();
+    let client = client(&cluster).await;
+    let ttl = ms(3_000);
+    let mut leases = Vec::new();
+    // Acquired together, so that they are renewed together.
+    for node in [0, 1, 2, 0, 1, 2] {
+        let name = (0..)
+            .map(|n| format!("silent {n}"))
+            .find(|name| {
+                home(&cluster, name) == node
+                    && leases.iter().all(|(_, l): &(usize, fencelock::Lease)| l.name() != name)
+            })
+            .unwrap();
+        leases.push((node, lock(&client, &name, ttl).acquire().await.unwrap()));
+    }
+    cluster.nodes[0].freeze();
+    for (node, lease) in &leases {
+        if *node == 0 {
+            soon("lost", lease.lost()).await;
+        }
+    }
+    // Two more periods.
+    tokio::time::sleep(ttl * 2).await;
+    for (node, lease) in &leases {
+        assert_eq!(lease.is_held(), *node != 0, "node {node}");
+    }
+    cluster.nodes[0].thaw();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn g2_g4_a_node_dies_and_its_replica_takes_over() {
     let mut cluster = RedisCluster::start_with(1, NODE_TIMEOUT);
     let client = client(&cluster).await;
     let [dying, other, third] = [0, 1, 2].map(|node| name_at(&cluster, node));
     let kept = lock(&client, &dying, LONG).acquire().await.unwrap();
     let waiting = queue_up(&client, &lock(&client, &dying, LONG)).await;
-    let elsewhere = lock(&client, &other, ms(900)).acquire().await.unwrap();
+    let elsewhere = lock(&client, &other, ms(5_000)).acquire().await.unwrap();
     let acknowledged: u64 = cluster.ask(0, &["WAIT", "1", "10000"]);
     assert_eq!(acknowledged, 1);
     cluster.nodes[0].kill();

@@ -20,12 +20,14 @@ use super::exchange::{Answer, Exchange};
 use super::fault::{Fault, Redirection};
 use super::link::Link;
 use super::slots::{Address, Layout};
-use crate::owner::random_below;
+use crate::owner::OwnerId;
 
 /// For how long one node may keep us waiting for the layout.
 const ANSWER: Duration = Duration::from_millis(500);
 /// Between two questions for the layout; doubled while nobody answers.
 const PAUSE: Duration = Duration::from_millis(100);
+/// Any span that is long in nanoseconds: a random number comes of it.
+const SPREAD: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 pub(super) struct Cluster {
@@ -70,7 +72,8 @@ impl Cluster {
             seeds: seeds.iter().filter_map(address).collect(),
             dialer,
             map: Mutex::new(map),
-            turn: AtomicUsize::new(random_below(1 << 16) as usize),
+            // Clients begin at different nodes.
+            turn: AtomicUsize::new(OwnerId::random().share_of(SPREAD).as_nanos() as usize),
             doubtful: AtomicBool::new(false),
         }
     }
@@ -182,6 +185,11 @@ impl Cluster {
             results.extend(answers.map(|(&i, answer)| (i, node.clone(), answer)));
         }
         results
+    }
+
+    /// The number of the node that has the slot, as far as is known.
+    pub(super) fn shard(&self, slot: u16) -> usize {
+        self.map().layout.owner(slot).unwrap_or_default()
     }
 
     /// A link to each node that has slots, and one of its slots.

@@ -200,6 +200,13 @@ impl Backend for Redis {
         })
     }
 
+    fn shard(&self, name: &Name) -> usize {
+        match &self.shared.route {
+            Route::One(_) => 0,
+            Route::Cluster(cluster) => cluster.shard(self.shared.prefix.keys(name).slot),
+        }
+    }
+
     fn inspect(&self, name: &Name) -> Request<LockInfo> {
         let shared = self.shared.clone();
         let name = name.clone();
