@@ -39,9 +39,9 @@ async fn g1_a_grant_that_no_replica_has_is_undone_and_reported() {
 async fn g2_a_renewal_that_no_replica_has_does_not_extend_the_lease() {
     let pair = RedisPair::start().await;
     let client = client(&pair, 1).await;
-    let lease = lock(&client, "a", ms(1_500)).acquire().await.unwrap();
+    let lease = lock(&client, "a", ms(3_000)).acquire().await.unwrap();
     let long = lock(&client, "b", LONG).acquire().await.unwrap();
-    tokio::time::sleep(ms(2_000)).await;
+    tokio::time::sleep(ms(3_500)).await;
     assert!(lease.is_held());
     pair.cut();
     assert_eq!(long.renew().await.unwrap_err().kind().code(), "UNAVAILABLE");
