@@ -104,13 +104,18 @@ pub(crate) async fn run(
     }
 }
 
-/// One batch for each shard: a batch is answered as a whole, so a shard that has gone silent would
-/// take the leases of all others with it.
+/// So many that round trips do not count, so few that their answers all come within the limit.
+const LARGEST_BATCH: usize = 2_000;
+
+/// Batches of leases of one shard: a batch is answered as a whole, so a shard that has gone silent
+/// would take the leases of all others with it.
 fn by_shard(backend: &dyn Backend, due: Vec<(Renewal, u64)>) -> Vec<Vec<(Renewal, u64)>> {
     let mut shards: Vec<(usize, Vec<(Renewal, u64)>)> = Vec::new();
     for renewal in due {
         let shard = backend.shard(&renewal.0.place.name);
-        match shards.iter_mut().find(|(known, _)| *known == shard) {
+        let has_room =
+            |(known, batch): &&mut (usize, Vec<_>)| *known == shard && batch.len() < LARGEST_BATCH;
+        match shards.iter_mut().find(has_room) {
             Some((_, batch)) => batch.push(renewal),
             None => shards.push((shard, vec![renewal])),
         }

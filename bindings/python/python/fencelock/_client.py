@@ -20,7 +20,9 @@ def connect(
     request_timeout: float | None = None,
     prefix: str | None = None,
 ) -> "Client":
-    """Connects to a backend: ``redis://…``, ``redis+unix://…``, ``memory:`` or ``memory:NAME``.
+    """Connects to a backend: ``redis://…``, ``redis+unix://…``, ``redis-cluster://…``,
+    ``redis-sentinel://…``, the same with TLS as ``rediss…``, ``file:///dir`` for the processes of
+    one machine, ``memory:`` or ``memory:NAME`` for this process.
 
     Without a URL it reads the environment variable FENCELOCK_URL. Makes one handshake and fails
     fast. Times in seconds; None = what the URL says (``fl.connect_timeout_ms``,
