@@ -59,7 +59,10 @@ struct Patience<'a> {
     started: Instant,
     limit: Option<Duration>,
     connect_timeout: Duration,
-    last_answer: Option<Instant>,
+    answered: bool,
+    /// When it was first seen that the backend does not answer, since it last did. Not the time
+    /// since that answer: a machine that slept has asked nothing meanwhile.
+    silent_since: Option<Instant>,
     last_error: Option<Error>,
 }
 
@@ -70,7 +73,8 @@ impl Patience<'_> {
             started: Instant::now(),
             limit,
             connect_timeout: core.settings.connect_timeout,
-            last_answer: None,
+            answered: false,
+            silent_since: None,
             last_error: None,
         }
     }
@@ -80,10 +84,22 @@ impl Patience<'_> {
     }
 
     fn gives_up_at(&self) -> Instant {
-        match self.last_answer {
-            Some(answer) => answer.plus(OUTAGE),
-            None => self.started.plus(self.connect_timeout),
+        if self.answered {
+            self.silent_since.map_or(Instant::NEVER, |since| since.plus(OUTAGE))
+        } else {
+            self.started.plus(self.connect_timeout)
         }
+    }
+
+    fn heard(&mut self) {
+        self.answered = true;
+        self.silent_since = None;
+        self.last_error = None;
+    }
+
+    fn missed(&mut self, error: Error, now: Instant) {
+        self.silent_since.get_or_insert(now);
+        self.last_error = Some(error);
     }
 
     /// The error when nothing more is worth waiting for.
@@ -178,8 +194,7 @@ impl<'a> Candidate<'a> {
             let now = Instant::now();
             let step = match event {
                 Event::Answer(sent, _, Ok(look)) => {
-                    patience.last_answer = Some(now);
-                    patience.last_error = None;
+                    patience.heard();
                     self.answered(sent, look, now)
                 }
                 Event::Answer(_, _, Err(error)) if error.is_to_be_undone() => {
@@ -303,7 +318,7 @@ impl<'a> Candidate<'a> {
         if mode == Mode::Try {
             return Err(error.of_lock(&self.place.name));
         }
-        patience.last_error = Some(error);
+        patience.missed(error, now);
         self.next_request = now.plus(self.backoff);
         self.backoff = (self.backoff * 2).min(look_period(self.place.ttl).max(FIRST_BACKOFF));
         Ok(())
@@ -320,7 +335,7 @@ impl<'a> Candidate<'a> {
         if first == Mode::Try {
             return Some(error.of_lock(&self.place.name));
         }
-        patience.last_error = Some(error);
+        patience.missed(error, now);
         None
     }
 

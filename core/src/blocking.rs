@@ -14,10 +14,12 @@
 //! ```
 
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::time::timeout;
+use tokio_util::task::TaskTracker;
 
 use crate::{ClientOptions, Error, ErrorKind, LockInfo, LockOptions, Result, Token};
 
@@ -28,13 +30,18 @@ pub struct Client {
     runtime: Arc<Background>,
 }
 
-/// The runtime, ended without waiting: the last reference may be dropped anywhere.
+/// The runtime. When the last reference to it goes, what was dropped before is still released.
 #[derive(Debug)]
 struct Background {
     runtime: Option<Runtime>,
     handle: Handle,
+    /// The releases of dropped leases that are under way.
+    tasks: OnceLock<TaskTracker>,
     pid: u32,
 }
+
+/// How long the end of the last reference waits for releases.
+const RELEASING: Duration = Duration::from_millis(500);
 
 impl Background {
     fn start() -> Result<Arc<Self>> {
@@ -47,7 +54,13 @@ impl Background {
                 Error::new(ErrorKind::Internal, "no thread could be started").with_source(e)
             })?;
         let handle = runtime.handle().clone();
-        Ok(Arc::new(Background { runtime: Some(runtime), handle, pid: std::process::id() }))
+        let tasks = OnceLock::new();
+        Ok(Arc::new(Background { runtime: Some(runtime), handle, tasks, pid: std::process::id() }))
+    }
+
+    fn client(self: Arc<Self>, inner: crate::Client) -> Client {
+        self.tasks.get_or_init(|| inner.tasks());
+        Client { inner, runtime: self }
     }
 
     fn run<F: Future>(&self, work: F) -> F::Output {
@@ -60,11 +73,22 @@ impl Drop for Background {
         let Some(runtime) = self.runtime.take() else {
             return;
         };
-        if self.pid == std::process::id() {
-            runtime.shutdown_background();
-        } else {
+        if self.pid != std::process::id() {
             // The threads of this runtime are in the parent; waiting for them would never end.
             std::mem::forget(runtime);
+            return;
+        }
+        if let Some(tasks) = self.tasks.take().filter(|tasks| !tasks.is_empty()) {
+            tasks.close();
+            // On a thread of its own, because this one may belong to an async runtime.
+            let waiting = std::thread::spawn(move || {
+                let done = runtime.block_on(async { timeout(RELEASING, tasks.wait()).await });
+                runtime.shutdown_background();
+                drop(done);
+            });
+            let _ = waiting.join();
+        } else {
+            runtime.shutdown_background();
         }
     }
 }
@@ -79,14 +103,14 @@ impl Client {
     pub fn connect_with(url: &str, options: ClientOptions) -> Result<Self> {
         let runtime = Background::start()?;
         let inner = runtime.run(crate::Client::connect_with(url, options))?;
-        Ok(Client { inner, runtime })
+        Ok(runtime.client(inner))
     }
 
     /// As [`crate::Client::from_env`].
     pub fn from_env() -> Result<Self> {
         let runtime = Background::start()?;
         let inner = runtime.run(crate::Client::from_env())?;
-        Ok(Client { inner, runtime })
+        Ok(runtime.client(inner))
     }
 
     /// As [`crate::Client::lock`].

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
@@ -135,6 +136,11 @@ impl Client {
         }
     }
 
+    /// The releases and withdrawals that are under way.
+    pub(crate) fn tasks(&self) -> TaskTracker {
+        self.core.tasks.clone()
+    }
+
     /// Whether [`close`](Client::close) was called.
     pub fn is_closed(&self) -> bool {
         self.core.closed.load(Ordering::Acquire)
@@ -156,6 +162,8 @@ pub(crate) struct Core {
     runtime: tokio::runtime::Handle,
     tasks: TaskTracker,
     closed: AtomicBool,
+    /// Cancelled when closing is done.
+    shut: CancellationToken,
     /// A forked child has none of our threads, so it must not touch what they may hold (G9).
     pid: u32,
 }
@@ -180,6 +188,7 @@ impl Core {
             runtime,
             tasks: TaskTracker::new(),
             closed: AtomicBool::new(false),
+            shut: CancellationToken::new(),
             pid: std::process::id(),
         }))
     }
@@ -246,10 +255,21 @@ impl Core {
         }
     }
 
+    /// Runs in a task of its own, so that it is done wholly, whoever waits for it.
     async fn close(self: &Arc<Self>) {
-        if self.closed.swap(true, Ordering::AcqRel) {
-            return;
+        if !self.closed.swap(true, Ordering::AcqRel) {
+            let core = self.clone();
+            // Dropped with the task, also where its runtime has ended.
+            let done = self.shut.clone().drop_guard();
+            self.runtime.spawn(async move {
+                core.shut_down().await;
+                drop(done);
+            });
         }
+        self.shut.cancelled().await;
+    }
+
+    async fn shut_down(self: &Arc<Self>) {
         self.wakeups.wake_all();
         for held in self.wakeups.held() {
             crate::lease::release_in_background(self, &held);

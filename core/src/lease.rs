@@ -175,6 +175,8 @@ impl Lease {
     fn judge(&self, verdict: Verdict) -> Result<()> {
         self.held.released(verdict);
         match verdict {
+            // Of two tries to release, the one that found nothing left says less than the other.
+            _ if self.held.state() == State::Released => Ok(()),
             Verdict::Released => Ok(()),
             Verdict::Lost => Err(self.lost_error()),
             Verdict::Unknown => Err(Error::new(
@@ -294,6 +296,9 @@ impl Release<'_> {
 
 impl Drop for Release<'_> {
     fn drop(&mut self) {
+        if self.core.is_forked() {
+            return;
+        }
         let core = self.core.clone();
         let held = self.held.clone();
         let request = self.request.take();
@@ -419,7 +424,14 @@ impl Held {
             match self.state() {
                 State::Lost => return Ended::Lost,
                 State::Releasing | State::Released => return Ended::Released,
-                State::Held => changed.await,
+                State::Held => {}
+            }
+            // The watchdog tells, but it ends with its runtime, and whoever waits may do so on
+            // another one.
+            let left = Instant::now().until(self.deadline());
+            match tokio::runtime::Handle::try_current() {
+                Ok(_) => drop(timeout(left, changed).await),
+                Err(_) => changed.await,
             }
         }
     }
@@ -432,10 +444,10 @@ impl Held {
         self.state() == State::Lost
     }
 
-    /// Marks the lease lost, for good, unless it has been released.
+    /// Marks the lease lost, for good, unless it has been released. It says so in no log: the
+    /// caller may hold a lock that a log's reader needs. The watchdog does.
     pub(crate) fn lose(&self) {
         if self.change(State::Held, State::Lost) {
-            tracing::warn!(lock = %self.place.name, token = self.token.get(), "lease lost");
             self.changed.notify_waiters();
         }
     }

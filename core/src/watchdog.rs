@@ -90,7 +90,8 @@ pub(crate) async fn run(
             },
             () = watchdog.bell.notified() => {}
             Some(answers) = batches.next() => if let Some(answers) = answers {
-                watchdog.schedule().judge(answers, Instant::now());
+                let failures = watchdog.schedule().judge(answers, Instant::now());
+                failures.iter().for_each(Failure::log);
             },
         }
         let work = watchdog.schedule().collect(Instant::now(), watchdog.request_timeout);
@@ -98,6 +99,7 @@ pub(crate) async fn run(
             batches.push(renew(&*backend, due, watchdog.request_timeout));
         }
         for held in work.ended {
+            tracing::warn!(lock = %held.place.name, token = held.token.get(), "lease lost");
             wakeups.forget(held.place.owner);
             batches.push(clean_up(&*backend, &held, watchdog.request_timeout));
         }
@@ -191,6 +193,22 @@ struct Work {
     ended: Vec<Arc<Held>>,
 }
 
+/// A renewal that failed.
+struct Failure {
+    held: Arc<Held>,
+    left: Duration,
+    error: Error,
+}
+
+impl Failure {
+    fn log(&self) {
+        tracing::warn!(
+            lock = %self.held.place.name, left_ms = self.left.as_millis() as u64, error = %self.error,
+            "renewal failed; it is tried again until the deadline"
+        );
+    }
+}
+
 impl Schedule {
     /// True if the alarm must be set earlier, which it then counts as.
     fn add(&mut self, held: &Arc<Held>, handed_off: bool, now: Instant, jitter: Duration) -> bool {
@@ -274,9 +292,11 @@ impl Schedule {
         work
     }
 
-    fn judge(&mut self, answers: Answers, now: Instant) {
+    /// Returns what failed, for the log: whoever reads it may need the lock on this schedule.
+    fn judge(&mut self, answers: Answers, now: Instant) -> Vec<Failure> {
         let Answers { sent, rounds, results } = answers;
         let mut results = results.map(Vec::into_iter);
+        let mut failures = Vec::new();
         for (owner, round) in rounds {
             let result = match &mut results {
                 Ok(results) => results.next().unwrap_or_else(|| {
@@ -284,8 +304,9 @@ impl Schedule {
                 }),
                 Err(error) => Err(Error::new(error.kind(), error.to_string())),
             };
-            self.judge_one(owner, round, sent, result, now);
+            failures.extend(self.judge_one(owner, round, sent, result, now));
         }
+        failures
     }
 
     fn judge_one(
@@ -295,11 +316,10 @@ impl Schedule {
         sent: Instant,
         result: Result<Renewed>,
         now: Instant,
-    ) {
-        let Some(entry) = self.leases.get_mut(&owner).filter(|entry| entry.round == round) else {
-            return;
-        };
+    ) -> Option<Failure> {
+        let entry = self.leases.get_mut(&owner).filter(|entry| entry.round == round)?;
         let held = &entry.held;
+        let mut failure = None;
         let next = match result {
             Ok(Renewed::Ours) => {
                 held.extend(sent, now);
@@ -318,10 +338,7 @@ impl Schedule {
             }
             Err(error) => {
                 let left = now.until(held.deadline());
-                tracing::warn!(
-                    lock = %held.place.name, left_ms = left.as_millis() as u64, %error,
-                    "renewal failed; it is tried again until the deadline"
-                );
+                failure = Some(Failure { held: held.clone(), left, error });
                 // Sooner when little time is left, but never in a tight loop.
                 now.plus(
                     (held.place.ttl / 30)
@@ -331,6 +348,7 @@ impl Schedule {
         };
         let next = next.min(held.deadline());
         self.move_to(owner, next);
+        failure
     }
 
     fn move_to(&mut self, owner: OwnerId, next: Instant) {

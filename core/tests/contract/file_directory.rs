@@ -33,7 +33,7 @@ async fn g10_a_directory_that_others_may_reach_is_refused() {
     std::fs::set_permissions(at("real"), PermissionsExt::from_mode(0o700)).unwrap();
     symlink(at("real"), at("link")).unwrap();
     std::fs::write(at("plain"), "").unwrap();
-    for name in ["open", "link", "plain", "plain/below"] {
+    for name in ["open", "link", "link/", "link/.", "plain", "plain/below"] {
         let error = Client::connect(&format!("file://{}", at(name).display())).await.unwrap_err();
         assert_eq!(error.kind().code(), "INVALID_ARGUMENT", "{name}: {error}");
         assert!(error.to_string().contains("0700"), "{error}");
@@ -169,5 +169,55 @@ async fn a_file_that_is_not_ours_is_a_conflict_and_stays() {
         let error = lock(&client, "a", ms(30_000)).acquire().await.unwrap_err();
         assert_eq!(error.kind().code(), code, "{error}");
         assert_eq!(std::fs::read_to_string(site.directory().join(&file)).unwrap(), content);
+    }
+}
+
+/// A tidy-up of temporary files took the mutex; those who have it open must not go on with it.
+#[tokio::test]
+async fn g1_a_mutex_that_was_removed_is_made_anew() {
+    let site = Site::file();
+    let (one, two) = (site.client().await, site.client().await);
+    let lease = lock(&one, "a", ms(30_000)).acquire().await.unwrap();
+    std::fs::remove_file(site.directory().join("mutex")).unwrap();
+    assert!(lock(&two, "a", ms(30_000)).try_acquire().await.unwrap().is_none());
+    assert!(site.directory().join("mutex").exists());
+    lease.release().await.unwrap();
+    assert!(lock(&two, "a", ms(30_000)).try_acquire().await.unwrap().is_some());
+}
+
+/// An acquire that nobody polls for a while must not keep others of the directory waiting.
+#[tokio::test]
+async fn g2_an_acquire_that_is_not_polled_holds_nobody_up() {
+    let site = Site::file();
+    let client = site.client().await;
+    let holder = lock(&client, "a", ms(30_000)).acquire().await.unwrap();
+    let waiting = lock(&client, "a", ms(30_000));
+    let waiting = waiting.acquire();
+    tokio::pin!(waiting);
+    for _ in 0..20 {
+        let _ = futures_util::poll!(waiting.as_mut());
+        soon("another lock", lock(&client, "b", ms(30_000)).acquire())
+            .await
+            .unwrap()
+            .release()
+            .await
+            .unwrap();
+    }
+    holder.release().await.unwrap();
+    soon("the lock", waiting).await.unwrap().release().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_that_make_one_directory_at_once_all_get_it() {
+    let home = tempfile::tempdir().unwrap();
+    for round in 0..20 {
+        let url = format!("file://{}/{round}/deep/locks", home.path().display());
+        let connecting = (0..4).map(|_| {
+            let url = url.clone();
+            tokio::spawn(async move { Client::connect(&url).await.map(drop) })
+        });
+        for connected in connecting.collect::<Vec<_>>() {
+            connected.await.unwrap().unwrap();
+        }
     }
 }

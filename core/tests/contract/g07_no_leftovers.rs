@@ -15,6 +15,8 @@ on_each_backend!(
     g7_a_dropped_lease_is_released,
     g7_a_cancelled_release_goes_on_and_a_second_one_succeeds,
     g7_closing_a_client_releases_its_leases_and_ends_its_waits,
+    g7_a_cancelled_close_goes_on_and_a_second_one_waits_for_it,
+    g7_a_blocking_lease_that_is_dropped_last_is_released,
 );
 
 fn random_micros(bound: u64) -> Duration {
@@ -146,4 +148,34 @@ async fn g7_closing_a_client_releases_its_leases_and_ends_its_waits(site: Site) 
     .await;
     elsewhere.release().await.unwrap();
     client.close().await;
+}
+
+async fn g7_a_cancelled_close_goes_on_and_a_second_one_waits_for_it(site: Site) {
+    let (client, other) = (site.client().await, site.client().await);
+    let held = lock(&client, "a", ms(30_000)).acquire().await.unwrap();
+    {
+        let closing = client.close();
+        tokio::pin!(closing);
+        let _ = futures_util::poll!(closing.as_mut());
+    }
+    client.close().await;
+    assert!(free_and_unqueued(&other, "a").await);
+    assert!(!held.is_held());
+}
+
+async fn g7_a_blocking_lease_that_is_dropped_last_is_released(site: Site) {
+    let url = site.url.clone();
+    let blocking = std::thread::spawn(move || {
+        for round in 0..5 {
+            let client = fencelock::blocking::Client::connect(&url).unwrap();
+            let lease = client.lock(&format!("a{round}")).unwrap().acquire().unwrap();
+            drop(client);
+            drop(lease);
+        }
+    });
+    tokio::task::spawn_blocking(|| blocking.join().unwrap()).await.unwrap();
+    let client = site.client().await;
+    for round in 0..5 {
+        assert!(free_and_unqueued(&client, &format!("a{round}")).await, "round {round}");
+    }
 }

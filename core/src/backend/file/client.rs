@@ -7,6 +7,7 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{FlockOperation, Mode, OFlags, fcntl_lock, openat};
+use rustix::io::Errno;
 use tokio::net::unix::pipe;
 
 use super::directory::Directory;
@@ -68,14 +69,16 @@ fn ours() -> MutexGuard<'static, HashSet<ClientId>> {
     OURS.get().lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether the client's process lives. Under the directory's mutex.
+/// Whether the client's process lives; in doubt it does, and its ttl ends what it holds. Under the
+/// directory's mutex.
 pub(super) fn is_alive(directory: &Directory, id: ClientId) -> bool {
     if ours().contains(&id) {
         return true;
     }
     let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    let Ok(life) = openat(directory.handle(), life_file(id), flags, Mode::empty()) else {
-        return false;
+    let life = match openat(directory.handle(), life_file(id), flags, Mode::empty()) {
+        Ok(life) => life,
+        Err(error) => return error != Errno::NOENT,
     };
     // A lock that we get was left by a dead process; closing gives it up again.
     fcntl_lock(&life, FlockOperation::NonBlockingLockExclusive).is_err()
@@ -123,7 +126,8 @@ pub(super) fn revoked(owner: OwnerId) -> String {
 
 /// Tells a client; one that cannot be told will look.
 pub(super) fn tell(directory: &Directory, id: ClientId, notice: &str) {
-    let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    // For reading too: a pipe whose reader dies just now must not end this process by SIGPIPE.
+    let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     // Short enough for a pipe to take it whole or not at all.
     if let Ok(pipe) = openat(directory.handle(), wake_file(id), flags, Mode::empty()) {
         let _ = File::from(pipe).write_all(notice.as_bytes());

@@ -7,7 +7,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::fs::{
     AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, fcntl_lock, fstat, mkdirat, open, openat,
@@ -30,13 +30,14 @@ const PRIVATE_FILE: Mode = Mode::RUSR.union(Mode::WUSR);
 pub(super) struct Directory {
     path: String,
     handle: OwnedFd,
-    mutex: OwnedFd,
-    /// Record locks do not exclude the threads of one process from each other.
-    turn: tokio::sync::Mutex<()>,
+    /// The mutex of the processes. Record locks do not exclude the threads of one process from
+    /// each other; the one around the descriptor does.
+    mutex: Mutex<OwnedFd>,
 }
 
-/// By device and inode.
-type Opened = HashMap<(u64, u64), Weak<Directory>>;
+/// By device and inode. What was opened once stays open: closing the mutex in one thread would give
+/// up the record lock that another has just taken through a descriptor of its own.
+type Opened = HashMap<(u64, u64), Arc<Directory>>;
 
 impl Directory {
     pub(super) fn open(path: &str) -> Result<Arc<Self>> {
@@ -63,17 +64,19 @@ impl Directory {
         static OPEN: PerProcess<Mutex<Opened>> = PerProcess::new();
         let mut open = OPEN.get().lock().unwrap_or_else(PoisonError::into_inner);
         let key = (stat.st_dev as u64, stat.st_ino as u64);
-        if let Some(directory) = open.get(&key).and_then(Weak::upgrade) {
-            return Ok(directory);
+        // A directory that was removed may have left its number to this one.
+        open.retain(|_, directory| directory.is_there());
+        if let Some(directory) = open.get(&key) {
+            return Ok(directory.clone());
         }
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        let mutex = openat(&handle, MUTEX, flags, PRIVATE_FILE).map_err(fault)?;
-        let path = path.to_owned();
-        let turn = tokio::sync::Mutex::new(());
-        let directory = Arc::new(Directory { path, handle, mutex, turn });
-        open.retain(|_, directory| directory.strong_count() > 0);
-        open.insert(key, Arc::downgrade(&directory));
+        let mutex = Mutex::new(open_mutex(&handle).map_err(fault)?);
+        let directory = Arc::new(Directory { path: path.to_owned(), handle, mutex });
+        open.insert(key, directory.clone());
         Ok(directory)
+    }
+
+    fn is_there(&self) -> bool {
+        fstat(&self.handle).is_ok_and(|stat| stat.st_nlink > 0)
     }
 
     pub(super) fn path(&self) -> &str {
@@ -85,17 +88,28 @@ impl Directory {
     }
 
     /// Takes one step with nobody else in the directory. Cancel-safe: the step is taken wholly or
-    /// not at all.
+    /// not at all, and nothing is held while this waits, since nobody may poll it for a while.
     pub(super) async fn exclusively<T>(&self, step: impl FnOnce() -> io::Result<T>) -> Result<T> {
-        let _turn = self.turn.lock().await;
-        while let Err(error) = fcntl_lock(&self.mutex, FlockOperation::NonBlockingLockExclusive) {
-            if error != Errno::AGAIN && error != Errno::ACCESS {
-                return Err(self.fault(error.into()));
+        loop {
+            {
+                let mut mutex = self.mutex.lock().unwrap_or_else(PoisonError::into_inner);
+                match fcntl_lock(&*mutex, FlockOperation::NonBlockingLockExclusive) {
+                    Ok(()) if fstat(&*mutex).is_ok_and(|stat| stat.st_nlink > 0) => {
+                        let _unlock = Unlock(&mutex);
+                        return step().map_err(|error| self.fault(error));
+                    }
+                    Ok(()) => {
+                        // Somebody removed the file; others lock the one that is there now.
+                        let opened = open_mutex(&self.handle);
+                        *mutex = opened.map_err(|error| self.fault(error.into()))?;
+                        continue;
+                    }
+                    Err(Errno::AGAIN | Errno::ACCESS) => {}
+                    Err(error) => return Err(self.fault(error.into())),
+                }
             }
             tokio::time::sleep(MUTEX_PAUSE).await;
         }
-        let _unlock = Unlock(&self.mutex);
-        step().map_err(|error| self.fault(error))
     }
 
     /// The line that was written last.
@@ -154,6 +168,11 @@ impl Directory {
     }
 }
 
+fn open_mutex(directory: &OwnedFd) -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    openat(directory, MUTEX, flags, PRIVATE_FILE)
+}
+
 /// The directory itself must be no link, belong to us and be closed to others; what is above it
 /// is the administrator's business.
 fn open_checked(path: &str) -> rustix::io::Result<OwnedFd> {
@@ -176,7 +195,10 @@ fn make(path: &Path) -> rustix::io::Result<()> {
             // Only the lock directory itself is private; a missing parent is made as usual.
             std::fs::create_dir_all(parent)
                 .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
-            mkdirat(rustix::fs::CWD, path, Mode::RWXU)
+            match mkdirat(rustix::fs::CWD, path, Mode::RWXU) {
+                Ok(()) | Err(Errno::EXIST) => Ok(()),
+                Err(error) => Err(error),
+            }
         }
         Err(error) => Err(error),
     }

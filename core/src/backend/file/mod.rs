@@ -15,6 +15,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -98,6 +99,8 @@ fn path_of(target: &Target) -> Result<String> {
         return Err(refused("has options of its own"));
     }
     let path = url.to_file_path().map_err(|()| refused("names no directory"))?;
+    // Without a slash at the end, behind which a symbolic link would be followed.
+    let path: PathBuf = path.components().collect();
     path.into_os_string().into_string().map_err(|_| refused("is not UTF-8"))
 }
 
@@ -138,7 +141,8 @@ impl Backend for Files {
         self.run(|session| {
             let mut infos = BTreeMap::new();
             for file in session.shared.directory.files()? {
-                let Some(kept) = session.read(&file)? else { continue };
+                // What is not ours is no lock.
+                let Ok(Some(kept)) = session.read(&file) else { continue };
                 let Ok(name) = Name::new(&kept.name) else { continue };
                 let info = session.at(&name, |entry, around| entry.info(&name, around))?;
                 if info.state != LockState::Free || !info.queue.is_empty() {
