@@ -92,13 +92,14 @@ lint-python: .venv/.ready
 	$(VENV)/ruff check .
 	$(VENV)/ruff format --check .
 	$(VENV)/mypy --strict tests/summary tests/services/servers.py
+	MYPYPATH=bindings/python/python $(VENV)/mypy --strict tests/bench/peers.py
 	cd bindings/python && $(VENV)/mypy
 
 deny: ## install cargo-deny below target/tools, for `make lint`
 	cargo install --locked --root target/tools cargo-deny@0.20.2
 
-bench: ## measure against the targets, as ratios in one run
-	$(WITH_SERVERS) tests/bench/run
+bench: ## measure against targets and peers, as ratios in one run; see target/bench/report.md
+	tests/bench/run
 
 chaos: ## faults at random moments against real servers
 	$(WITH_SERVERS) tests/chaos/run

@@ -55,6 +55,7 @@ async fn chain_of(field: &mut Field, client: &Client, lock: &Lock) -> Result<Vec
 }
 
 pub(crate) async fn measure(url: &str, rounds: u32, report: &mut Report) -> Result<()> {
+    report.section("handover", "Hand-over between processes");
     let mut fields = Vec::new();
     for &(processes, tasks) in FIELDS {
         let mut agents = Vec::new();
@@ -125,13 +126,10 @@ pub(crate) async fn measure(url: &str, rounds: u32, report: &mut Report) -> Resu
         let title = format!("script calls per contended cycle, {contenders} contenders");
         report.row(&title, figures, Target::AtMost(3.0), per);
     }
-    let mut samples: Vec<_> = fields
-        .iter()
-        .map(|f| (format!("{} contenders µs", f.processes * f.tasks), &f.all))
-        .collect();
-    let chains =
-        fields.iter().map(|f| (format!("{} in a row µs", f.processes * f.tasks), &f.chain));
+    let mut samples: Vec<_> =
+        fields.iter().map(|f| (format!("{} contenders", f.processes * f.tasks), &f.all)).collect();
+    let chains = fields.iter().map(|f| (format!("{} in a row", f.processes * f.tasks), &f.chain));
     samples.extend(chains);
-    samples.push(("hop µs".into(), &hops));
-    report.keep("handover", &samples)
+    samples.push(("one bare PUBLISH hop".into(), &hops));
+    report.keep("µs, release called to next acquire returned", &samples)
 }

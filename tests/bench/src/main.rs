@@ -2,6 +2,8 @@
 //! compared with alternate, so that a machine that is slow for a while is slow for both.
 
 mod bare;
+mod baton;
+mod chart;
 mod handover;
 mod hop;
 mod pipelined;
@@ -12,6 +14,7 @@ mod uncontended;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Instant;
 
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
@@ -25,10 +28,11 @@ struct Options {
     /// Few rounds: to see that it works, not to judge
     #[arg(long)]
     quick: bool,
-    /// Only what has this in its name: uncontended, pipelined, handover, python, server-calls
+    /// Only what has this in its name: uncontended, pipelined, handover, python, python-handover,
+    /// server-calls
     #[arg(long)]
     only: Option<String>,
-    /// Where the raw samples go
+    /// Where the report, its charts and the raw samples go
     #[arg(long, default_value = "target/bench")]
     out: PathBuf,
     #[command(subcommand)]
@@ -94,6 +98,8 @@ fn run(options: &Options) -> Result<()> {
         None => {}
     }
     let url = server_url()?;
+    let begun = Instant::now();
+    let load = load();
     let rounds = if options.quick { 4 } else { 30 };
     let wanted = |name: &str| options.only.as_ref().is_none_or(|only| name.contains(&**only));
     let mut report = Report::new(&options.out)?;
@@ -109,11 +115,32 @@ fn run(options: &Options) -> Result<()> {
     if wanted("python") {
         python::measure(&url, rounds, &mut report)?;
     }
+    if wanted("python-handover") {
+        one_thread.block_on(baton::measure(&url, rounds / 2, &mut report))?;
+    }
     if wanted("server-calls") {
         one_thread.block_on(server_calls::measure(&url, options.quick, &mut report))?;
     }
-    report.print();
-    Ok(())
+    let server = redis_version(&url)?;
+    let cores = std::thread::available_parallelism()?;
+    let seconds = begun.elapsed().as_secs();
+    report.finish(&format!(
+        "{server}, {cores} cores, {rounds} rounds in {seconds} s; load of the machine {load} \
+         before and {} after.",
+        self::load()
+    ))
+}
+
+/// Of the last minute. Without others on the machine it is 0 before.
+fn load() -> String {
+    let all = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    all.split(' ').next().unwrap_or_default().to_owned()
+}
+
+fn redis_version(url: &str) -> Result<String> {
+    let mut connection = redis::Client::open(url)?.get_connection()?;
+    let info: redis::InfoDict = redis::cmd("INFO").arg("server").query(&mut connection)?;
+    Ok(format!("Redis {}", info.get::<String>("redis_version").context("no version")?))
 }
 
 fn server_url() -> Result<String> {

@@ -16,6 +16,7 @@ const TASKS: usize = 64;
 const TURN: Duration = Duration::from_millis(250);
 
 pub(crate) fn measure(url: &str, rounds: u32, report: &mut Report) -> Result<()> {
+    report.section("pipelined", "Many tasks through one client");
     let mut kept = Vec::new();
     for (what, threads) in [("current_thread", false), ("multi_thread", true)] {
         let mut pair = on_a_task(&runtime(threads)?, turns(url.to_owned(), rounds / 2))??;
@@ -26,10 +27,10 @@ pub(crate) fn measure(url: &str, rounds: u32, report: &mut Report) -> Result<()>
     let samples: Vec<_> = kept
         .iter()
         .flat_map(|(what, pair)| {
-            [(format!("{what} fencelock /s"), &pair.ours), (format!("{what} bare /s"), &pair.other)]
+            [(format!("{what}, fencelock"), &pair.ours), (format!("{what}, bare"), &pair.other)]
         })
         .collect();
-    report.keep("pipelined", &samples)
+    report.keep("cycles per second", &samples)
 }
 
 async fn turns(url: String, rounds: u32) -> Result<Pair> {

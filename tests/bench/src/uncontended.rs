@@ -19,6 +19,7 @@ const TURN: usize = 300;
 const NAME: &str = "bench/free";
 
 pub(crate) fn measure(url: &str, rounds: u32, report: &mut Report) -> Result<()> {
+    report.section("uncontended", "Acquire and release of a free lock");
     let mut kept = Vec::new();
     for (what, threads) in [("current_thread", false), ("multi_thread", true)] {
         let mut pair = on_a_task(&runtime(threads)?, turns(url.to_owned(), rounds))??;
@@ -33,10 +34,10 @@ pub(crate) fn measure(url: &str, rounds: u32, report: &mut Report) -> Result<()>
     let samples: Vec<_> = kept
         .iter()
         .flat_map(|(what, pair)| {
-            [(format!("{what} fencelock µs"), &pair.ours), (format!("{what} bare µs"), &pair.other)]
+            [(format!("{what}, fencelock"), &pair.ours), (format!("{what}, bare"), &pair.other)]
         })
         .collect();
-    report.keep("uncontended", &samples)
+    report.keep("µs per cycle", &samples)
 }
 
 /// Of one thread, or of two workers.
