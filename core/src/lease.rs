@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
-use tokio::sync::Notify;
+use tokio::sync::{Mutex, Notify};
 use tokio::time::timeout;
 
 use crate::backend::{Place, Renewal, Renewed, Request, Verdict};
@@ -175,8 +175,6 @@ impl Lease {
     fn judge(&self, verdict: Verdict) -> Result<()> {
         self.held.released(verdict);
         match verdict {
-            // Of two tries to release, the one that found nothing left says less than the other.
-            _ if self.held.state() == State::Released => Ok(()),
             Verdict::Released => Ok(()),
             Verdict::Lost => Err(self.lost_error()),
             Verdict::Unknown => Err(Error::new(
@@ -274,6 +272,13 @@ impl Release<'_> {
     async fn until(&mut self, until: Instant) -> Result<Verdict> {
         let place = &self.held.place;
         let limit = request_limit(place.ttl, self.core.settings.request_timeout);
+        let waiting = Instant::now().until(until);
+        let _turn = timeout(waiting, self.held.release.lock())
+            .await
+            .map_err(|_| Error::no_answer(waiting))?;
+        if self.held.state() == State::Released {
+            return Ok(Verdict::Released);
+        }
         loop {
             let request = self.request.insert(self.core.backend.release(
                 place,
@@ -304,6 +309,10 @@ impl Drop for Release<'_> {
         let request = self.request.take();
         let limit = request_limit(held.place.ttl, core.settings.request_timeout);
         drop(self.core.spawn(async move {
+            let _turn = held.release.lock().await;
+            if held.state() == State::Released {
+                return;
+            }
             let first = match request {
                 Some(request) => timeout(limit, request).await.ok().and_then(Result::ok),
                 None => None,
@@ -336,6 +345,9 @@ pub(crate) struct Held {
     limit: Instant,
     state: AtomicU8,
     changed: Notify,
+    /// One release at a time: of two under way, the second would find nothing left to release and
+    /// take it for a loss.
+    release: Mutex<()>,
     pub(crate) renews: bool,
     /// A request that can introduce this owner id was never answered, so its end leaves a mark.
     pub(crate) unanswered: bool,
@@ -367,6 +379,7 @@ impl Held {
             limit,
             state: AtomicU8::new(State::Held as u8),
             changed: Notify::new(),
+            release: Mutex::new(()),
             renews,
             unanswered,
         }

@@ -1,11 +1,15 @@
 //! G8: a repeated acquire or release has the effect of one.
 
+use std::sync::Arc;
 use std::time::Instant;
+
+use fencelock::Ended;
 
 use crate::site::{Site, lock, ms, on_each_backend};
 
 on_each_backend!(
     g8_a_release_may_be_repeated,
+    g8_releases_that_meet_are_all_told_the_truth,
     g8_10000_holds_about_as_long_as_the_renewal_period_report_no_false_loss,
 );
 
@@ -18,6 +22,25 @@ async fn g8_a_release_may_be_repeated(site: Site) {
     drop(lease);
     assert!(next.is_held());
     assert_eq!(client.inspect("a").await.unwrap().owner, Some(next.owner()));
+}
+
+/// One that was cancelled and goes on in the background, and two more at the same time.
+async fn g8_releases_that_meet_are_all_told_the_truth(site: Site) {
+    let client = site.client().await;
+    for _ in 0..100 {
+        let lease = Arc::new(lock(&client, "a", ms(30_000)).acquire().await.unwrap());
+        {
+            let cancelled = lease.release();
+            tokio::pin!(cancelled);
+            let _ = futures_util::poll!(cancelled.as_mut());
+        }
+        let other = lease.clone();
+        let other = tokio::spawn(async move { other.release().await });
+        lease.release().await.unwrap();
+        other.await.unwrap().unwrap();
+        assert_eq!(lease.ended().await, Ended::Released);
+        assert!(!lease.is_lost());
+    }
 }
 
 /// The renewal and the release are sent at about the same moment, again and again.
