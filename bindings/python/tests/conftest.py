@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,10 @@ import fencelock
 pytest.register_assert_rewrite("support")
 
 from support import RedisServer, redis_server  # noqa: E402 - only now, so that its asserts explain
+
+# A shell starts background jobs with SIGINT ignored, and the programs that the tests start would
+# inherit that: Ctrl-C would never reach them. What is handled here is the default there.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def shared_redis_url() -> str:
