@@ -85,7 +85,7 @@ impl Contender {
         self.claim(now)
     }
 
-    /// Whether a grant was pushed that no answer has confirmed yet.
+    /// Whether an answer has said that we have a place, so that from now on we only look.
     pub(crate) fn was_queued(&self) -> bool {
         self.heard.is_some()
     }
