@@ -13,7 +13,7 @@ use crate::owner::OwnerId;
 
 /// How long a lock stays free before others than the first in line look, which may be dead.
 const STALE: Duration = Duration::from_secs(1);
-/// How long nobody else is sent to look after one was.
+/// How long one that was sent to look is not sent again.
 const LOOKING: Duration = Duration::from_millis(250);
 
 #[derive(Default)]
@@ -28,6 +28,8 @@ struct Waiter {
     first: bool,
     /// When a read may find that the holder's time is over.
     check_at: Instant,
+    /// It was sent to look, and is not sent again before.
+    looks_until: Instant,
 }
 
 /// What a read says of one name. It may be out of date, or be undone: a hint, never a grant.
@@ -52,7 +54,8 @@ impl Waiting {
         now: Instant,
     ) {
         let check_at = due(first, left, now);
-        let waiter = Waiter { name: name.clone(), floor, first, check_at };
+        let looks_until = Instant::from_nanos(0);
+        let waiter = Waiter { name: name.clone(), floor, first, check_at, looks_until };
         self.places().insert(owner, waiter);
     }
 
@@ -120,41 +123,49 @@ impl Waiting {
             if !asked.contains(&waiter.name) {
                 continue;
             }
-            let resting = waiter.check_at;
-            let Some(peeked) = peeked.get(waiter.name.as_str()) else {
-                // The document vanished, and the place with it.
-                waiter.check_at = now.plus(STALE);
-                looks.push(owner);
-                continue;
-            };
-            waiter.first = peeked.first == Some(owner);
-            let left = Duration::from_millis(u64::try_from(peeked.left).unwrap_or(0));
-            let over_for = Duration::from_millis(u64::try_from(-peeked.left).unwrap_or(0));
-            if peeked.holder == Some(owner) {
-                waiter.check_at = now.plus(LOOKING);
-                looks.push(owner);
-            } else if peeked.left > 0 {
+            let peeked = peeked.get(waiter.name.as_str());
+            let left = peeked.map_or(0, |peeked| peeked.left);
+            waiter.first = peeked.is_some_and(|peeked| peeked.first == Some(owner));
+            // Without a document the place is gone too.
+            let at_once = peeked.is_none_or(|peeked| {
+                peeked.holder == Some(owner) || (waiter.first && peeked.left <= 0)
+            });
+            if !at_once && left > -(STALE.as_millis() as i64) {
+                let over_for = Duration::from_millis(u64::try_from(-left).unwrap_or(0));
+                let left = Duration::from_millis(u64::try_from(left).unwrap_or(0));
                 waiter.check_at = due(waiter.first, left, now);
-            } else if waiter.first {
-                waiter.check_at = now.plus(LOOKING);
-                looks.push(owner);
-            } else if over_for >= STALE {
-                waiter.check_at = now.plus(STALE);
-                // The same one again while it may still be looking would be one look too many.
-                if resting <= now && !sent.contains_key(&waiter.name) {
-                    sent.insert(waiter.name.clone(), owner);
+                if !over_for.is_zero() {
+                    waiter.check_at = now.plus(STALE - over_for);
                 }
+            } else if waiter.looks_until > now {
+                waiter.check_at = waiter.looks_until;
+            } else if at_once {
+                waiter.look(now);
+                looks.push(owner);
             } else {
-                waiter.check_at = now.plus(STALE - over_for);
+                waiter.check_at = now.plus(STALE);
+                sent.entry(waiter.name.clone()).or_insert(owner);
             }
         }
-        looks.extend(sent.into_values());
+        for &owner in sent.values() {
+            if let Some(waiter) = self.places().get_mut(&owner) {
+                waiter.look(now);
+            }
+            looks.push(owner);
+        }
         looks
     }
 
     fn places(&self) -> MutexGuard<'_, HashMap<OwnerId, Waiter>> {
         // Nothing panics under this lock.
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Waiter {
+    fn look(&mut self, now: Instant) {
+        self.looks_until = now.plus(LOOKING);
+        self.check_at = self.looks_until;
     }
 }
 
@@ -224,7 +235,8 @@ mod tests {
         let owner = OwnerId::random();
         waiting.enter(owner, &name("n"), 5, false, ms(9_000), NOW);
         assert_eq!(judge(&waiting, Some(peeked(Some(owner), None, 4_000)), NOW), [owner]);
-        assert_eq!(judge(&waiting, None, NOW), [owner]);
+        assert!(judge(&waiting, None, at(249)).is_empty(), "it looks already");
+        assert_eq!(judge(&waiting, None, at(250)), [owner]);
         waiting.sweep(|_| false);
         assert!(waiting.is_empty() && waiting.next_check() == Instant::NEVER);
     }

@@ -59,8 +59,8 @@ impl Watch {
         }
         let mut task = self.task();
         if !self.watcher.ended.load(Ordering::Acquire) {
-            let running = Running(self.watcher.clone());
-            *task = Some(tokio::spawn(async move { running.run().await }).abort_handle());
+            let watcher = self.watcher.clone();
+            *task = Some(tokio::spawn(async move { watcher.run().await }).abort_handle());
         }
     }
 
@@ -86,25 +86,9 @@ impl Drop for Watch {
 
 /// A watcher whose task runs; when the task ends, with its runtime for instance, the next
 /// contender that has to wait starts it again.
-struct Running(Arc<Watcher>);
+struct Running<'a>(&'a Watcher);
 
-impl Running {
-    async fn run(&self) {
-        loop {
-            tokio::select! {
-                () = self.0.watch() => {}
-                () = self.0.peeker.run() => {}
-            }
-            self.0.running.store(false, Ordering::Release);
-            // Somebody may have begun to wait just now, and have found us running.
-            if self.0.peeker.waiting.is_empty() || self.0.running.swap(true, Ordering::AcqRel) {
-                return;
-            }
-        }
-    }
-}
-
-impl Drop for Running {
+impl Drop for Running<'_> {
     fn drop(&mut self) {
         self.0.running.store(false, Ordering::Release);
     }
@@ -117,6 +101,21 @@ struct Stream {
 }
 
 impl Watcher {
+    async fn run(&self) {
+        loop {
+            let running = Running(self);
+            tokio::select! {
+                () = self.watch() => {}
+                () = self.peeker.run() => {}
+            }
+            drop(running);
+            // Somebody may have begun to wait just now, and have found us running.
+            if self.peeker.waiting.is_empty() || self.running.swap(true, Ordering::AcqRel) {
+                return;
+            }
+        }
+    }
+
     /// Returns when nobody has waited for some time.
     async fn watch(&self) {
         let mut idle = Idle::default();
