@@ -13,6 +13,9 @@ use crate::redis_server::RedisServer;
 /// One backend, empty at the start.
 pub(crate) struct Site {
     pub(crate) url: String,
+    /// How many locks its server can keep taking and giving back at once, on a slow machine, with
+    /// each request answered within 100 ms.
+    pub(crate) holders_at_once: u64,
     /// What ends with the site.
     _server: Option<RedisServer>,
     _cluster: Option<Arc<RedisCluster>>,
@@ -31,7 +34,7 @@ impl Site {
     }
 
     fn at(url: String) -> Self {
-        Site { url, _server: None, _cluster: None, _directory: None }
+        Site { url, holders_at_once: 100, _server: None, _cluster: None, _directory: None }
     }
 
     pub(crate) fn file() -> Self {
@@ -64,7 +67,9 @@ impl Site {
         );
         let sign = if url.contains('?') { '&' } else { '?' };
         let collection = format!("contract.site-{}-{}", std::process::id(), count());
-        Self::at(format!("{url}{sign}fl.collection={collection}"))
+        let url = format!("{url}{sign}fl.collection={collection}");
+        // Each step waits for the disks of two members.
+        Site { holders_at_once: 10, ..Self::at(url) }
     }
 
     /// Where `file:` keeps its locks.
