@@ -16,7 +16,6 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::lease::{Held, Lease};
 use crate::lock::Spec;
 use crate::owner::OwnerId;
-use crate::period::{look_period, request_limit, sign_of_life};
 use crate::wakeups::{Mail, Mailbox};
 
 /// For how long a contender that was queued bears a backend that does not answer.
@@ -176,7 +175,7 @@ impl<'a> Candidate<'a> {
             core,
             spec,
             mailbox: core.wakeups.await_grant(place.owner),
-            contender: Contender::new(place.ttl),
+            contender: Contender::new(place.ttl, core.pace()),
             outstanding: None,
             next_request: Instant::from_nanos(0),
             backoff: FIRST_BACKOFF,
@@ -287,7 +286,11 @@ impl<'a> Candidate<'a> {
     }
 
     fn request_limit(&self) -> Duration {
-        request_limit(self.place.ttl, self.core.settings.request_timeout)
+        self.core.request_limit(self.place.ttl)
+    }
+
+    fn look_period(&self) -> Duration {
+        self.core.pace().look_period(self.place.ttl)
     }
 
     fn answered(&mut self, sent: Instant, look: Look, now: Instant) -> Option<Step> {
@@ -295,7 +298,7 @@ impl<'a> Candidate<'a> {
         if matches!(look, Look::Busy | Look::Gone) && !self.unanswered {
             self.rest = Rest::Nothing;
         }
-        let jitter = self.place.owner.share_of(look_period(self.place.ttl) / 10);
+        let jitter = self.place.owner.share_of(self.look_period() / 10);
         Some(self.contender.answered(sent, look, now, jitter))
     }
 
@@ -320,7 +323,7 @@ impl<'a> Candidate<'a> {
         }
         patience.missed(error, now);
         self.next_request = now.plus(self.backoff);
-        self.backoff = (self.backoff * 2).min(look_period(self.place.ttl).max(FIRST_BACKOFF));
+        self.backoff = (self.backoff * 2).min(self.look_period().max(FIRST_BACKOFF));
         Ok(())
     }
 
@@ -379,8 +382,8 @@ impl<'a> Candidate<'a> {
         let outstanding = self.outstanding.take();
         let mut mark = self.unanswered;
         Some(async move {
-            let until = Instant::now().plus(sign_of_life(place.ttl));
-            let limit = request_limit(place.ttl, core.settings.request_timeout);
+            let until = Instant::now().plus(core.pace().sign_of_life(place.ttl));
+            let limit = core.request_limit(place.ttl);
             if let Some(Outstanding { request, mode, .. }) = outstanding {
                 let answered = matches!(timeout(limit, request).await, Ok(Ok(_)));
                 mark |= !answered && mode != Mode::Again;

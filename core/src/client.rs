@@ -20,7 +20,7 @@ use crate::info::LockInfo;
 use crate::lock::Lock;
 use crate::name::Name;
 use crate::options::{ClientOptions, LockOptions, Settings};
-use crate::period::request_limit;
+use crate::period::Pace;
 use crate::token::Token;
 use crate::url::Target;
 use crate::wakeups::Wakeups;
@@ -40,8 +40,8 @@ pub struct Client {
 }
 
 impl Client {
-    /// Connects to the backend that `url` names: `memory:`, `memory:NAME`, `redis://…` or
-    /// `redis+unix://…`. Makes one handshake and fails fast.
+    /// Connects to the backend that `url` names: `memory:`, `file:///dir`, `redis://…`,
+    /// `mongodb://…`, `zookeeper://…` and their variants. Makes one handshake and fails fast.
     ///
     /// # Errors
     ///
@@ -53,7 +53,7 @@ impl Client {
     /// [`connect`](Client::connect) with options. Those set here win over options in the URL.
     pub async fn connect_with(url: &str, options: ClientOptions) -> Result<Self> {
         let (target, from_url) = Target::parse(url)?;
-        let settings = options.or(from_url).settled()?;
+        let settings = options.or(from_url).settled(target.family()?)?;
         let wakeups = Arc::new(Wakeups::default());
         let connecting = backend::connect(&target, &settings, wakeups.clone());
         let backend = timeout(settings.connect_timeout, connecting)
@@ -175,7 +175,7 @@ impl Core {
         wakeups: Arc<Wakeups>,
     ) -> Result<Arc<Self>> {
         let runtime = tokio::runtime::Handle::current();
-        let watchdog = Arc::new(Watchdog::new(settings.request_timeout));
+        let watchdog = Arc::new(Watchdog::new(&*backend, settings.request_timeout));
         let alarm = Alarm::new().map_err(|e| {
             Error::new(ErrorKind::Internal, "no timer could be made").with_source(e)
         })?;
@@ -191,6 +191,15 @@ impl Core {
             shut: CancellationToken::new(),
             pid: std::process::id(),
         }))
+    }
+
+    pub(crate) fn pace(&self) -> Pace {
+        self.backend.pace()
+    }
+
+    /// How long one request for a lock of this ttl may take.
+    pub(crate) fn request_limit(&self, ttl: Duration) -> Duration {
+        self.pace().request_limit(ttl, self.settings.request_timeout)
     }
 
     pub(crate) fn is_forked(&self) -> bool {
@@ -236,7 +245,7 @@ impl Core {
         mark: bool,
         until: Instant,
     ) -> Option<Verdict> {
-        let limit = request_limit(place.ttl, self.settings.request_timeout);
+        let limit = self.request_limit(place.ttl);
         let mut pause = Duration::from_millis(20);
         loop {
             match timeout(limit, self.backend.release(place, token, mark)).await {

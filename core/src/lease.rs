@@ -13,7 +13,7 @@ use crate::client::{Core, CoreRef};
 use crate::clock::Instant;
 use crate::contender::Grant;
 use crate::error::{Error, ErrorKind, Result};
-use crate::period::{deadline, request_limit};
+use crate::period::{Term, deadline};
 use crate::token::Token;
 
 /// A held lock, the value that `acquire` returns. The lease is the ownership: whoever has it may
@@ -122,7 +122,7 @@ impl Lease {
         self.core.check_usable()?;
         self.check()?;
         let held = &self.held;
-        let limit = request_limit(held.place.ttl, self.core.settings.request_timeout);
+        let limit = self.core.request_limit(held.place.ttl);
         let sent = Instant::now();
         let request = self.core.backend.renew(vec![held.renewal()]);
         let outcome = match timeout(limit, request).await {
@@ -131,8 +131,8 @@ impl Lease {
             Err(_) => Err(Error::no_answer(limit)),
         };
         match outcome.map_err(|e| e.of_lock(&held.place.name))? {
-            Renewed::Ours => {
-                held.extend(sent, Instant::now());
+            Renewed::Ours(term) => {
+                held.extend(sent, term, Instant::now());
                 self.core.watchdog.extended(held);
                 self.check()
             }
@@ -271,7 +271,7 @@ struct Release<'a> {
 impl Release<'_> {
     async fn until(&mut self, until: Instant) -> Result<Verdict> {
         let place = &self.held.place;
-        let limit = request_limit(place.ttl, self.core.settings.request_timeout);
+        let limit = self.core.request_limit(place.ttl);
         let waiting = Instant::now().until(until);
         let _turn = timeout(waiting, self.held.release.lock())
             .await
@@ -307,7 +307,7 @@ impl Drop for Release<'_> {
         let core = self.core.clone();
         let held = self.held.clone();
         let request = self.request.take();
-        let limit = request_limit(held.place.ttl, core.settings.request_timeout);
+        let limit = core.request_limit(held.place.ttl);
         drop(self.core.spawn(async move {
             let _turn = held.release.lock().await;
             if held.state() == State::Released {
@@ -343,6 +343,9 @@ pub(crate) struct Held {
     deadline: AtomicU64,
     /// The end of `max_hold`; no deadline goes beyond it.
     limit: Instant,
+    /// The end of a fixed lease's ttl, in nanoseconds of [`Instant`]: it may live in a session
+    /// that goes on. No deadline goes beyond it, and only renewing the lease raises it.
+    fixed_end: AtomicU64,
     state: AtomicU8,
     changed: Notify,
     /// One release at a time: of two under way, the second would find nothing left to release and
@@ -372,11 +375,13 @@ impl Held {
         now: Instant,
     ) -> Self {
         let limit = max_hold.map_or(Instant::NEVER, |max| now.plus(max));
+        let fixed_end = if renews { Instant::NEVER } else { deadline(grant.sent, place.ttl) };
         Held {
             place,
             token: grant.token,
-            deadline: AtomicU64::new(grant.deadline.min(limit).as_nanos()),
+            deadline: AtomicU64::new(grant.deadline.min(limit).min(fixed_end).as_nanos()),
             limit,
+            fixed_end: AtomicU64::new(fixed_end.as_nanos()),
             state: AtomicU8::new(State::Held as u8),
             changed: Notify::new(),
             release: Mutex::new(()),
@@ -399,8 +404,15 @@ impl Held {
     }
 
     /// A renewal sent at `sent` was answered: ours. Of no effect on a lease that has ended.
-    pub(crate) fn extend(&self, sent: Instant, now: Instant) {
-        let deadline = deadline(sent, self.place.ttl).min(self.limit);
+    pub(crate) fn extend(&self, sent: Instant, term: Term, now: Instant) {
+        self.fixed_end.fetch_max(deadline(sent, self.place.ttl).as_nanos(), Ordering::AcqRel);
+        self.extend_to(term.deadline(sent, self.place.ttl), now);
+    }
+
+    /// The lease is certainly ours until then, as far as the backend is concerned.
+    pub(crate) fn extend_to(&self, until: Instant, now: Instant) {
+        let fixed_end = Instant::from_nanos(self.fixed_end.load(Ordering::Acquire));
+        let deadline = until.min(self.limit).min(fixed_end);
         // Past its deadline a lease is lost for good, even if the backend still says ours.
         if self.state_at(now) == State::Held {
             self.deadline.fetch_max(deadline.as_nanos(), Ordering::AcqRel);

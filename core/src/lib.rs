@@ -15,6 +15,7 @@ mod options;
 mod owner;
 mod period;
 mod process;
+mod schedule;
 mod token;
 mod url;
 mod wakeups;
@@ -27,7 +28,7 @@ pub use lease::{Ended, Lease, Watch};
 pub use lock::Lock;
 #[doc(hidden)]
 pub use options::check_timeout;
-pub use options::{ClientOptions, LockOptions};
+pub use options::{ClientOptions, LockOptions, NodeLayout};
 pub use token::Token;
 
 /// The README's examples are compiled with the tests.

@@ -2,6 +2,7 @@
 
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -134,19 +135,75 @@ pub fn check_timeout(timeout: Option<Duration>) -> Result<()> {
 /// | `connect_timeout` | `fl.connect_timeout_ms` | 5 s | 1 ms to 1 h |
 /// | `request_timeout` | `fl.request_timeout_ms` | 2 s | 1 ms to 1 h |
 /// | `prefix` (Redis) | `fl.prefix` | `fencelock:` | no NUL; no braces or one cluster hash tag |
+/// | `collection` (MongoDB) | `fl.collection` | `fencelock.locks` | `database.collection` |
+/// | `root` (ZooKeeper) | `fl.root` | `/fencelock` | an absolute path, below the URL's chroot |
+/// | `node_layout` (ZooKeeper) | `fl.node_layout` | `curator` | `curator`, `kazoo`, `plain` |
 /// | `replicas` (Redis) | `fl.replicas` | 0 | 0 to 100 |
-/// | `tls_ca` (Redis) | `fl.tls_ca` | the system's authorities | a PEM file |
-/// | `tls_cert`, `tls_key` (Redis) | `fl.tls_cert`, `fl.tls_key` | none | PEM files, both or neither |
+/// | `tls_ca` (Redis, ZooKeeper) | `fl.tls_ca` | the system's authorities | a PEM file |
+/// | `tls_cert`, `tls_key` (Redis, ZooKeeper) | `fl.tls_cert`, `fl.tls_key` | none | PEM files, both or neither |
 /// | `sentinel_user`, `sentinel_password` (Redis) | `fl.sentinel_user`, `fl.sentinel_password` | none | |
 #[derive(Clone, Debug, Default)]
 pub struct ClientOptions {
     pub(crate) connect_timeout: Option<Duration>,
     pub(crate) request_timeout: Option<Duration>,
     pub(crate) prefix: Option<String>,
+    pub(crate) collection: Option<String>,
+    pub(crate) root: Option<String>,
+    pub(crate) node_layout: Option<NodeLayout>,
     pub(crate) replicas: Option<u32>,
     pub(crate) tls: TlsFiles,
     pub(crate) sentinel: SentinelUser,
     pub(crate) language: Option<&'static str>,
+}
+
+/// How a contender's node is named in ZooKeeper.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NodeLayout {
+    /// `_c_<guid>-lock-<sequence>`: excludes Curator's `InterProcessMutex` and go-zk.
+    #[default]
+    Curator,
+    /// `<guid>__lock__<sequence>`: excludes kazoo's `Lock`, but not Curator.
+    Kazoo,
+    /// `<sequence>`: excludes hand-written locks that sort the names as strings.
+    Plain,
+}
+
+impl FromStr for NodeLayout {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        match name {
+            "curator" => Ok(NodeLayout::Curator),
+            "kazoo" => Ok(NodeLayout::Kazoo),
+            "plain" => Ok(NodeLayout::Plain),
+            _ => Err(Error::invalid(format!(
+                "node_layout is {name:?}; allowed are curator, kazoo and plain"
+            ))),
+        }
+    }
+}
+
+/// The kinds of backends, each with options of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Family {
+    Memory,
+    File,
+    Redis,
+    MongoDb,
+    ZooKeeper,
+}
+
+impl std::fmt::Display for Family {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Family::Memory => "memory:",
+            Family::File => "file:",
+            Family::Redis => "Redis",
+            Family::MongoDb => "MongoDB",
+            Family::ZooKeeper => "ZooKeeper",
+        })
+    }
 }
 
 /// PEM files for TLS.
@@ -221,6 +278,28 @@ impl ClientOptions {
         self
     }
 
+    /// The database and collection with the locks (MongoDB), as `database.collection`.
+    #[must_use]
+    pub fn collection(mut self, collection: impl Into<String>) -> Self {
+        self.collection = Some(collection.into());
+        self
+    }
+
+    /// The node below which the locks are (ZooKeeper), itself below the chroot of the URL.
+    #[must_use]
+    pub fn root(mut self, root: impl Into<String>) -> Self {
+        self.root = Some(root.into());
+        self
+    }
+
+    /// How contenders name their nodes (ZooKeeper), which decides what other libraries the lock
+    /// excludes.
+    #[must_use]
+    pub fn node_layout(mut self, layout: NodeLayout) -> Self {
+        self.node_layout = Some(layout);
+        self
+    }
+
     /// How many replicas must have acknowledged a grant or a renewal before it counts (Redis).
     ///
     /// With 0 a failover to a replica that was behind loses leases early. What too few replicas
@@ -232,7 +311,7 @@ impl ClientOptions {
     }
 
     /// A PEM file with the authorities that may have signed the server's certificate, in place of
-    /// those of the system (Redis with TLS).
+    /// those of the system (Redis and ZooKeeper with TLS).
     #[must_use]
     pub fn tls_ca(mut self, file: impl Into<PathBuf>) -> Self {
         self.tls.ca = Some(file.into());
@@ -281,6 +360,9 @@ impl ClientOptions {
             connect_timeout: self.connect_timeout.or(url.connect_timeout),
             request_timeout: self.request_timeout.or(url.request_timeout),
             prefix: self.prefix.or(url.prefix),
+            collection: self.collection.or(url.collection),
+            root: self.root.or(url.root),
+            node_layout: self.node_layout.or(url.node_layout),
             replicas: self.replicas.or(url.replicas),
             tls: self.tls.or(url.tls),
             sentinel: self.sentinel.or(url.sentinel),
@@ -288,11 +370,32 @@ impl ClientOptions {
         }
     }
 
-    pub(crate) fn settled(self) -> Result<Settings> {
+    /// Checked, for a backend of this family. An option that it does not have is refused: left
+    /// aside it would promise what this backend does not do.
+    pub(crate) fn settled(self, family: Family) -> Result<Settings> {
+        use Family::{File, Memory, MongoDb, Redis, ZooKeeper};
+        for (option, is_given, families) in [
+            ("prefix", self.prefix.is_some(), &[Memory, File, Redis] as &[Family]),
+            ("collection", self.collection.is_some(), &[MongoDb]),
+            ("root", self.root.is_some(), &[ZooKeeper]),
+            ("node_layout", self.node_layout.is_some(), &[ZooKeeper]),
+            ("replicas", self.replicas.is_some_and(|n| n > 0), &[Redis]),
+            ("tls_*", !self.tls.is_empty(), &[Redis, ZooKeeper]),
+            ("sentinel_*", !self.sentinel.is_empty(), &[Redis]),
+        ] {
+            if is_given && !families.contains(&family) {
+                return Err(Error::invalid(format!(
+                    "{option} is no option of {family}, which the URL names"
+                )));
+            }
+        }
         let settings = Settings {
             connect_timeout: self.connect_timeout.unwrap_or(Duration::from_secs(5)),
             request_timeout: self.request_timeout.unwrap_or(Duration::from_secs(2)),
             prefix: self.prefix.unwrap_or_else(|| "fencelock:".to_owned()),
+            collection: self.collection.unwrap_or_else(|| "fencelock.locks".to_owned()),
+            root: self.root.unwrap_or_else(|| "/fencelock".to_owned()),
+            node_layout: self.node_layout.unwrap_or_default(),
             replicas: self.replicas.unwrap_or(0),
             tls: self.tls,
             sentinel: self.sentinel,
@@ -323,19 +426,19 @@ impl ClientOptions {
 pub(crate) struct Settings {
     pub(crate) connect_timeout: Duration,
     pub(crate) request_timeout: Duration,
+    #[cfg_attr(not(feature = "redis"), allow(dead_code))]
     pub(crate) prefix: String,
+    #[cfg_attr(not(feature = "mongodb"), allow(dead_code))]
+    pub(crate) collection: String,
+    #[cfg_attr(not(feature = "zookeeper"), allow(dead_code))]
+    pub(crate) root: String,
+    #[cfg_attr(not(feature = "zookeeper"), allow(dead_code))]
+    pub(crate) node_layout: NodeLayout,
     pub(crate) replicas: u32,
     pub(crate) tls: TlsFiles,
     pub(crate) sentinel: SentinelUser,
     /// What locks without metadata of their own show.
     pub(crate) metadata: Arc<str>,
-}
-
-impl Settings {
-    /// Whether there are options that only Redis has and that promise something.
-    pub(crate) fn is_for_redis(&self) -> bool {
-        self.replicas > 0 || !self.tls.is_empty() || !self.sentinel.is_empty()
-    }
 }
 
 fn default_metadata(language: &str) -> Arc<str> {

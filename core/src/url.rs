@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use url::form_urlencoded;
 
-use crate::error::{Error, Result};
-use crate::options::ClientOptions;
+use crate::error::{Error, ErrorKind, Result};
+use crate::options::{ClientOptions, Family};
 
 /// For messages.
-pub(crate) const SCHEMES: &str = "memory:, memory:NAME, file:///dir, redis://, redis+unix://, redis-cluster:// and redis-sentinel:// (rediss with TLS)";
+pub(crate) const SCHEMES: &str = "memory:, memory:NAME, file:///dir, redis://, redis+unix://, redis-cluster:// and redis-sentinel:// (rediss with TLS), mongodb://, mongodb+srv:// and zookeeper://";
 
 /// Where a client connects to. Its `Debug` shows no password.
 #[derive(Clone)]
@@ -43,6 +43,22 @@ impl Target {
         Ok((Target { scheme: scheme.to_ascii_lowercase(), url }, options))
     }
 
+    /// Which backend the scheme names.
+    pub(crate) fn family(&self) -> Result<Family> {
+        match self.scheme.as_str() {
+            "memory" => Ok(Family::Memory),
+            "file" => Ok(Family::File),
+            "redis" | "rediss" | "redis+unix" | "redis-cluster" | "rediss-cluster"
+            | "redis-sentinel" | "rediss-sentinel" => Ok(Family::Redis),
+            "mongodb" | "mongodb+srv" => Ok(Family::MongoDb),
+            "zookeeper" => Ok(Family::ZooKeeper),
+            scheme => Err(Error::new(
+                ErrorKind::Unsupported,
+                format!("URL scheme {scheme:?} is not known; supported are {SCHEMES}"),
+            )),
+        }
+    }
+
     /// What follows the scheme and its colon.
     pub(crate) fn after_scheme(&self) -> &str {
         self.url.split_once(':').map_or("", |(_, rest)| rest)
@@ -63,6 +79,9 @@ fn set(options: &mut ClientOptions, key: &str, value: &str) -> Result<()> {
     };
     match key {
         "fl.prefix" => options.prefix = Some(value.to_owned()),
+        "fl.collection" => options.collection = Some(value.to_owned()),
+        "fl.root" => options.root = Some(value.to_owned()),
+        "fl.node_layout" => options.node_layout = Some(value.parse()?),
         "fl.connect_timeout_ms" => options.connect_timeout = Some(millis()?),
         "fl.request_timeout_ms" => options.request_timeout = Some(millis()?),
         "fl.replicas" => {
@@ -77,7 +96,7 @@ fn set(options: &mut ClientOptions, key: &str, value: &str) -> Result<()> {
         "fl.sentinel_password" => options.sentinel.password = Some(value.to_owned()),
         _ => {
             return Err(Error::invalid(format!(
-                "URL option {key} is unknown; allowed are fl.prefix, fl.connect_timeout_ms, fl.request_timeout_ms, fl.replicas, fl.tls_ca, fl.tls_cert, fl.tls_key, fl.sentinel_user and fl.sentinel_password"
+                "URL option {key} is unknown; allowed are fl.prefix, fl.collection, fl.root, fl.node_layout, fl.connect_timeout_ms, fl.request_timeout_ms, fl.replicas, fl.tls_ca, fl.tls_cert, fl.tls_key, fl.sentinel_user and fl.sentinel_password"
             )));
         }
     }

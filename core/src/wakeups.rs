@@ -9,6 +9,8 @@ use std::task::Poll;
 
 use futures_util::task::AtomicWaker;
 
+#[cfg(feature = "zookeeper")]
+use crate::clock::Instant;
 use crate::lease::Held;
 use crate::owner::OwnerId;
 
@@ -36,11 +38,20 @@ impl Wakeups {
     }
 
     /// A look by this owner id may find something: it looks at once.
-    #[cfg(feature = "redis")]
+    #[cfg(any(feature = "redis", feature = "mongodb", feature = "zookeeper"))]
     pub(crate) fn look(&self, owner: OwnerId) {
         if let Some(Addressee::Contender(mailbox)) = self.places().get(&owner) {
             mailbox.look.store(true, Ordering::Release);
             mailbox.waker.wake();
+        }
+    }
+
+    /// The session that this owner id's lease lives in was kept alive: the lease is certainly ours
+    /// until then.
+    #[cfg(feature = "zookeeper")]
+    pub(crate) fn extended(&self, owner: OwnerId, until: Instant) {
+        if let Some(Addressee::Holder(held)) = self.places().get(&owner) {
+            held.extend_to(until, Instant::now());
         }
     }
 

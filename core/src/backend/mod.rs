@@ -2,7 +2,7 @@
 //!
 //! The wait loop, deadlines, the watchdog, clean-up and validation exist once, above this trait.
 //! A backend turns each call into one request and its answer, and never retries by itself: only
-//! the caller knows how much time is left. It takes no clock of the client into account.
+//! the caller knows how much time is left. Who holds a lock is decided by no clock of a client.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -12,8 +12,9 @@ use std::time::Duration;
 use crate::error::{Error, Result};
 use crate::info::LockInfo;
 use crate::name::Name;
-use crate::options::Settings;
+use crate::options::{Family, Settings};
 use crate::owner::OwnerId;
+use crate::period::{Pace, Term};
 use crate::token::Token;
 use crate::url::Target;
 use crate::wakeups::Wakeups;
@@ -54,14 +55,17 @@ pub(crate) enum Mode {
 /// What one look found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Look {
-    /// The lock is ours for a full ttl from this request on.
-    Granted(Token),
+    /// The lock is ours.
+    Granted(Token, Term),
     /// We wait.
     Queued(Queued),
     /// The lock is not free (only for [`Mode::Try`]).
     Busy,
     /// This owner id never comes back; start again with a new one.
     Gone,
+    /// The queue takes nobody any more, for now.
+    #[cfg(feature = "mongodb")]
+    Full,
 }
 
 /// The answer to a contender that has to wait.
@@ -98,8 +102,8 @@ pub(crate) struct Renewal {
 /// What a renewal found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Renewed {
-    /// Ours for a full ttl from this request on.
-    Ours,
+    /// Ours.
+    Ours(Term),
     /// Not ours (any more). Final.
     NotOurs,
 }
@@ -108,6 +112,17 @@ pub(crate) enum Renewed {
 ///
 /// Grants that the backend pushes go to the [`Wakeups`] it was made with.
 pub(crate) trait Backend: Send + Sync + 'static {
+    /// How often contenders look, and how long that counts as a sign of life.
+    fn pace(&self) -> Pace {
+        Pace::BRISK
+    }
+
+    /// Whether leases live as long as a session that the backend keeps alive by itself, and tells
+    /// of by [`Wakeups::extended`]. The watchdog then renews none of them.
+    fn keeps_sessions(&self) -> bool {
+        false
+    }
+
     /// One look of a contender.
     fn contend(&self, place: &Arc<Place>, mode: Mode) -> Request<Look>;
 
@@ -144,28 +159,17 @@ pub(crate) async fn connect(
     settings: &Settings,
     wakeups: Arc<Wakeups>,
 ) -> Result<Arc<dyn Backend>> {
-    if !target.scheme.starts_with("redis") && settings.is_for_redis() {
-        // Left aside they would promise what this backend does not do.
-        return Err(Error::invalid(
-            "replicas, tls_* and sentinel_* are options of Redis, which the URL does not name",
-        ));
-    }
-    match target.scheme.as_str() {
+    match target.family()? {
         #[cfg(feature = "memory")]
-        "memory" => Ok(Arc::new(memory::Memory::open(target, &wakeups)?)),
+        Family::Memory => Ok(Arc::new(memory::Memory::open(target, &wakeups)?)),
         #[cfg(feature = "file")]
-        "file" => Ok(Arc::new(file::Files::open(target, wakeups).await?)),
+        Family::File => Ok(Arc::new(file::Files::open(target, wakeups).await?)),
         #[cfg(feature = "redis")]
-        "redis" | "rediss" | "redis+unix" | "redis-cluster" | "rediss-cluster"
-        | "redis-sentinel" | "rediss-sentinel" => {
-            Ok(Arc::new(redis::Redis::connect(target, settings, wakeups).await?))
-        }
-        scheme => Err(Error::new(
+        Family::Redis => Ok(Arc::new(redis::Redis::connect(target, settings, wakeups).await?)),
+        #[allow(unreachable_patterns, reason = "reachable in a build without all features")]
+        family => Err(Error::new(
             crate::ErrorKind::Unsupported,
-            format!(
-                "URL scheme {scheme:?} is not supported by this build; supported are {}",
-                crate::url::SCHEMES
-            ),
+            format!("this build of the library comes without {family}"),
         )),
     }
 }

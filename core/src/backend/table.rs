@@ -10,7 +10,7 @@ use crate::clock::Instant;
 use crate::info::{LockInfo, LockState, WaiterInfo};
 use crate::name::Name;
 use crate::owner::{ClientId, OwnerId};
-use crate::period::{claim_window, sign_of_life};
+use crate::period::{Pace, Term, claim_window};
 use crate::token::Token;
 
 /// What is kept of one name while it is held or waited for.
@@ -78,11 +78,11 @@ impl Entry {
         around: &mut impl Surroundings,
     ) -> Look {
         let now = around.now();
-        let alive_until = now.plus(sign_of_life(me.ttl));
+        let alive_until = now.plus(Pace::BRISK.sign_of_life(me.ttl));
         self.expire(around);
         if let Some(holder) = self.holder.as_mut().filter(|h| h.party.owner == me.owner) {
             holder.until = now.plus(me.ttl);
-            return Look::Granted(holder.token);
+            return Look::Granted(holder.token, Term::FullTtl);
         }
         match self.queue.iter_mut().find(|c| c.party.owner == me.owner) {
             Some(contender) => contender.alive_until = alive_until,
@@ -94,12 +94,14 @@ impl Entry {
             && let Some(head) = self.queue.pop_front()
         {
             if head.party.owner == me.owner {
-                return Look::Granted(self.grant(me.clone(), me.ttl, around));
+                let token = self.grant(me.clone(), me.ttl, around);
+                return Look::Granted(token, Term::FullTtl);
             }
             self.hand_to(head, around);
         }
         let Some(holder) = &self.holder else {
-            return Look::Granted(self.grant(me.clone(), me.ttl, around));
+            let token = self.grant(me.clone(), me.ttl, around);
+            return Look::Granted(token, Term::FullTtl);
         };
         if mode == Mode::Try {
             return Look::Busy;
@@ -141,7 +143,7 @@ impl Entry {
         match self.holder.as_mut().filter(|h| h.party.owner == owner && now < h.until) {
             Some(holder) => {
                 holder.until = now.plus(holder.party.ttl);
-                Renewed::Ours
+                Renewed::Ours(Term::FullTtl)
             }
             None => Renewed::NotOurs,
         }

@@ -32,7 +32,7 @@ use crate::info::LockInfo;
 use crate::name::Name;
 use crate::options::Settings;
 use crate::owner::ClientId;
-use crate::period::request_limit;
+use crate::period::{Pace, Term};
 use crate::token::Token;
 use crate::url::Target;
 use crate::wakeups::Wakeups;
@@ -247,7 +247,7 @@ impl Shared {
         let reply = replies::contend(&reply).ok_or_else(|| self.server.unexpected("a look"))?;
         let granted = matches!(
             reply,
-            replies::Contend::Look(Look::Granted(_)) | replies::Contend::GrantedBefore(_)
+            replies::Contend::Look(Look::Granted(..)) | replies::Contend::GrantedBefore(_)
         );
         if granted && let Err(fault) = acknowledged {
             return Err(self.server.explain(&fault).undo());
@@ -263,7 +263,7 @@ impl Shared {
                 if mode == Mode::Again {
                     self.subscription.found_a_grant();
                 }
-                Ok(Look::Granted(token))
+                Ok(Look::Granted(token, Term::FullTtl))
             }
             replies::Contend::NewerLayout => Err(replies::newer_layout()),
         }
@@ -345,7 +345,7 @@ impl Shared {
     fn acknowledgement(&self, ttl: Duration) -> Option<Acknowledgement> {
         (self.replicas > 0).then(|| Acknowledgement {
             replicas: self.replicas,
-            within_ms: millis(request_limit(ttl, self.request_timeout) * 2 / 5).max(1),
+            within_ms: millis(Pace::BRISK.request_limit(ttl, self.request_timeout) * 2 / 5).max(1),
         })
     }
 

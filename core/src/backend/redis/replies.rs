@@ -6,6 +6,7 @@ use redis::Value;
 
 use crate::backend::{Look, Queued, Renewed, Verdict};
 use crate::error::{Error, ErrorKind};
+use crate::period::Term;
 use crate::token::Token;
 
 /// What came of a look.
@@ -28,7 +29,7 @@ pub(super) fn contend(reply: &Value) -> Option<Contend> {
             if flag(before)? {
                 return Some(Contend::GrantedBefore(token));
             }
-            Look::Granted(token)
+            Look::Granted(token, Term::FullTtl)
         }
         (b"queued", [remaining, floor, first, foreign]) => Look::Queued(Queued {
             remaining: remaining_time(remaining)?,
@@ -54,7 +55,7 @@ pub(super) fn verdict(reply: &Value) -> Option<Verdict> {
 }
 
 pub(super) fn renewed(reply: &Value) -> Option<Renewed> {
-    flag(reply).map(|ours| if ours { Renewed::Ours } else { Renewed::NotOurs })
+    flag(reply).map(|ours| if ours { Renewed::Ours(Term::FullTtl) } else { Renewed::NotOurs })
 }
 
 pub(super) fn newer_layout() -> Error {
@@ -110,7 +111,7 @@ mod tests {
     fn g1_answers_of_an_unknown_shape_are_no_grants() {
         let token = Token::new(7).unwrap();
         let granted = contend(&reply("granted", &[7, 0]));
-        assert_eq!(granted, Some(Contend::Look(Look::Granted(token))));
+        assert_eq!(granted, Some(Contend::Look(Look::Granted(token, Term::FullTtl))));
         assert_eq!(contend(&reply("granted", &[7, 1])), Some(Contend::GrantedBefore(token)));
         for (what, numbers) in [
             ("granted", &[0, 0][..]),

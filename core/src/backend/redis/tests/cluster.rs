@@ -4,6 +4,7 @@
 use super::super::keys::slot;
 use super::*;
 use crate::backend::{Renewal, Renewed, Verdict};
+use crate::period::Term;
 use crate::{ErrorKind, LockState};
 
 /// Slots per node, the last one a little less.
@@ -74,7 +75,7 @@ async fn drive(redis: &Redis, name: &str) {
     assert_eq!(redis.contend(&late, Mode::Intro).await.unwrap(), Look::Gone);
     let lease = Renewal { place: holder.clone(), token };
     let renewed = redis.renew(vec![lease]).await.unwrap().remove(0).unwrap();
-    assert_eq!(renewed, Renewed::Ours, "{name:?}");
+    assert_eq!(renewed, Renewed::Ours(Term::FullTtl), "{name:?}");
     let info = redis.inspect(&holder.name).await.unwrap();
     assert_eq!((info.state, info.queue.len()), (LockState::Held, 1), "{name:?}");
     let verdict = redis.release(&holder, Some(token), true).await.unwrap();

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::ErrorKind;
+use crate::period::Term;
 
 #[tokio::test]
 async fn g1_a_free_lock_is_taken_with_a_limit_on_every_key() {
@@ -47,7 +48,10 @@ async fn g8_an_intro_sent_again_is_granted_the_same_lease_for_a_full_ttl() {
     let lock = keys("n").lock;
     let () = scene.command(&["PEXPIRE", &lock, "1000"]);
     for mode in [Mode::Intro, Mode::Try, Mode::Again] {
-        assert_eq!(scene.redis.contend(&place, mode).await.unwrap(), Look::Granted(token));
+        assert_eq!(
+            scene.redis.contend(&place, mode).await.unwrap(),
+            Look::Granted(token, Term::FullTtl)
+        );
         assert_just_below(scene.pttl(&lock), TTL);
     }
 }

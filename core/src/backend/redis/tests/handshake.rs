@@ -6,6 +6,7 @@ use std::net::TcpListener;
 use super::*;
 use crate::ErrorKind;
 use crate::backend::{Renewal, Renewed, Verdict};
+use crate::period::Term;
 
 /// The smallest rights with which everything works. Keep this and the README the same.
 const RIGHTS: &[&str] = &[
@@ -64,7 +65,7 @@ async fn the_smallest_rights_are_enough_for_everything() {
     let () = scene.command(&["DEL", &keys("n").record]);
     for _ in 0..2 {
         let renewed = scene.redis.renew(vec![lease.clone()]).await.unwrap().remove(0).unwrap();
-        assert_eq!(renewed, Renewed::Ours);
+        assert_eq!(renewed, Renewed::Ours(Term::FullTtl));
     }
     assert_eq!(scene.redis.inspect(&holder.name).await.unwrap().queue.len(), 2);
     assert_eq!(scene.redis.list().await.unwrap().len(), 1);
@@ -244,7 +245,10 @@ async fn g10_what_is_not_redis_is_named_as_such() {
 
 #[tokio::test]
 async fn g10_a_server_that_does_not_answer_is_given_up_after_the_connect_timeout() {
-    let options = ClientOptions::new().connect_timeout(ms(200)).settled().unwrap();
+    let options = ClientOptions::new()
+        .connect_timeout(ms(200))
+        .settled(crate::options::Family::Redis)
+        .unwrap();
     let start = Instant::now();
     let connected =
         Redis::connect(&target(&impostor(|_| String::new())), &options, Arc::default()).await;

@@ -12,7 +12,7 @@ use redis::{Connection, FromRedisValue, ToRedisArgs};
 use super::{Redis, scripts, value};
 use crate::backend::{Backend, Look, Mode, Place, Queued};
 use crate::name::Name;
-use crate::options::{ClientOptions, Settings};
+use crate::options::{ClientOptions, Family, Settings};
 use crate::owner::OwnerId;
 use crate::token::Token;
 use crate::url::Target;
@@ -148,7 +148,7 @@ impl Scene {
 }
 
 fn settings(prefix: &str) -> Settings {
-    ClientOptions::new().prefix(prefix).settled().unwrap()
+    ClientOptions::new().prefix(prefix).settled(Family::Redis).unwrap()
 }
 
 fn target(url: &str) -> Target {
@@ -216,7 +216,7 @@ fn owner_value(place: &Place, redis: &Redis) -> String {
 #[track_caller]
 fn granted(look: Look) -> Token {
     match look {
-        Look::Granted(token) => token,
+        Look::Granted(token, _) => token,
         other => panic!("not granted: {other:?}"),
     }
 }

@@ -4,6 +4,7 @@
 use super::*;
 use crate::ErrorKind;
 use crate::backend::{Renewal, Renewed, Verdict};
+use crate::period::Term;
 
 #[tokio::test]
 async fn g7_out_of_memory_refuses_new_leases_and_nothing_else() {
@@ -32,7 +33,7 @@ async fn g7_out_of_memory_refuses_new_leases_and_nothing_else() {
     for (place, token) in [(&first, first_token), (&other, other_token)] {
         let lease = Renewal { place: place.clone(), token };
         let renewed = scene.redis.renew(vec![lease]).await.unwrap().remove(0).unwrap();
-        assert_eq!(renewed, Renewed::Ours);
+        assert_eq!(renewed, Renewed::Ours(Term::FullTtl));
         let verdict = scene.redis.release(place, Some(token), true).await.unwrap();
         assert_eq!(verdict, Verdict::Released);
     }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::backend::{Renewal, Renewed};
+use crate::period::Term;
 use crate::{ErrorKind, Result};
 
 impl Scene {
@@ -37,7 +38,7 @@ async fn g6_a_renewal_sets_lease_and_record_to_their_full_time() {
     for key in [&names.lock, &names.record] {
         let () = scene.command(&["PEXPIRE", key, "2000"]);
     }
-    assert_eq!(scene.renew(&place, token).await, Renewed::Ours);
+    assert_eq!(scene.renew(&place, token).await, Renewed::Ours(Term::FullTtl));
     assert_just_below(scene.pttl(&names.lock), TTL);
     assert_just_below(scene.pttl(&names.record), ms(600_000) + TTL);
     assert_eq!(scene.record(), record);
@@ -72,7 +73,7 @@ async fn g3_a_renewal_restores_a_record_that_was_lost() {
     let mut scene = Scene::new().await;
     let (place, token) = scene.hold(TTL).await;
     let () = scene.command(&["DEL", &keys("n").record]);
-    assert_eq!(scene.renew(&place, token).await, Renewed::Ours);
+    assert_eq!(scene.renew(&place, token).await, Renewed::Ours(Term::FullTtl));
     assert_eq!(scene.record(), Some((token.get(), "H".to_owned(), token.get() - 1)));
     assert_just_below(scene.pttl(&keys("n").record), ms(600_000) + TTL);
 }
@@ -95,7 +96,7 @@ async fn g6_each_lease_of_a_batch_is_judged_alone() {
         match n {
             0 | 499 | 500 | 1099 => assert_eq!(result.unwrap(), Renewed::NotOurs, "{n}"),
             7 | 1000 => assert_eq!(result.unwrap_err().kind(), ErrorKind::Conflict, "{n}"),
-            _ => assert_eq!(result.unwrap(), Renewed::Ours, "{n}"),
+            _ => assert_eq!(result.unwrap(), Renewed::Ours(Term::FullTtl), "{n}"),
         }
     }
 }
@@ -107,7 +108,7 @@ async fn g6_a_server_that_forgot_the_scripts_gets_them_again() {
     for _ in 0..2 {
         let () = scene.command(&["SCRIPT", "FLUSH"]);
         let results = scene.renew_all(leases.clone()).await;
-        assert!(results.into_iter().all(|result| result.unwrap() == Renewed::Ours));
+        assert!(results.into_iter().all(|result| result.unwrap() == Renewed::Ours(Term::FullTtl)));
     }
     let () = scene.command(&["SCRIPT", "FLUSH"]);
     let (held, token) = scene.hold(TTL).await;
