@@ -19,6 +19,9 @@ pub(crate) struct Links {
 /// Who connects to a member.
 pub(crate) enum Caller {
     Member(usize),
+    /// It tells its own address first, for connections in the other direction: the member hears
+    /// `there` in place of `own`, which is as long.
+    MemberAt { member: usize, own: String, there: String },
     /// A member or a client: what it sends first tells the port of a member.
     Tells { port: fn(&[u8]) -> Option<u16>, members: Vec<u16> },
 }
@@ -121,13 +124,25 @@ impl Caller {
     async fn recognise(&self, near: &mut TcpStream) -> std::io::Result<(Option<usize>, Vec<u8>)> {
         match self {
             Caller::Member(member) => Ok((Some(*member), Vec::new())),
+            Caller::MemberAt { member, own, there } => {
+                let mut first = beginning(near).await?;
+                if let Some(at) = first.windows(own.len()).position(|part| part == own.as_bytes()) {
+                    first[at..at + own.len()].copy_from_slice(there.as_bytes());
+                }
+                Ok((Some(*member), first))
+            }
             Caller::Tells { port, members } => {
-                let mut first = vec![0; 16 << 10];
-                let length = near.read(&mut first).await?;
-                first.truncate(length);
+                let first = beginning(near).await?;
                 let port = port(&first);
                 Ok((members.iter().position(|member| Some(*member) == port), first))
             }
         }
     }
+}
+
+async fn beginning(near: &mut TcpStream) -> std::io::Result<Vec<u8>> {
+    let mut first = vec![0; 16 << 10];
+    let length = near.read(&mut first).await?;
+    first.truncate(length);
+    Ok(first)
 }
