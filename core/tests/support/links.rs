@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::net::TcpListener;
+use std::sync::Arc;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
 use tokio::net::TcpStream;
@@ -21,9 +22,16 @@ pub(crate) enum Caller {
     Member(usize),
     /// It tells its own address first, for connections in the other direction: the member hears
     /// `there` in place of `own`, which is as long.
-    MemberAt { member: usize, own: String, there: String },
+    MemberAt {
+        member: usize,
+        own: String,
+        there: String,
+    },
     /// A member or a client: what it sends first tells the port of a member.
-    Tells { port: fn(&[u8]) -> Option<u16>, members: Vec<u16> },
+    Tells {
+        port: fn(&[u8]) -> Option<u16>,
+        members: Vec<u16>,
+    },
 }
 
 /// An address that leads to a member.
@@ -58,7 +66,7 @@ impl Links {
         way.listener.set_nonblocking(true).unwrap();
         BACKGROUND.spawn(async move {
             let listener = tokio::net::TcpListener::from_std(way.listener).unwrap();
-            let caller = std::sync::Arc::new(caller);
+            let caller = Arc::new(caller);
             let mut end = cut.clone();
             loop {
                 let near = tokio::select! {
