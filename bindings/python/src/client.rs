@@ -28,6 +28,9 @@ impl Client {
         connect_timeout: &Bound<'_, PyAny>,
         request_timeout: &Bound<'_, PyAny>,
         prefix: &Bound<'_, PyAny>,
+        collection: &Bound<'_, PyAny>,
+        root: &Bound<'_, PyAny>,
+        node_layout: &Bound<'_, PyAny>,
     ) -> Result<Call, Failure> {
         let url = convert::maybe_text(url, "url")?;
         let mut options = ClientOptions::new().language("python");
@@ -40,6 +43,15 @@ impl Client {
         }
         if let Some(prefix) = convert::maybe_text(prefix, "prefix")? {
             options = options.prefix(prefix);
+        }
+        if let Some(collection) = convert::maybe_text(collection, "collection")? {
+            options = options.collection(collection);
+        }
+        if let Some(root) = convert::maybe_text(root, "root")? {
+            options = options.root(root);
+        }
+        if let Some(layout) = convert::maybe_text(node_layout, "node_layout")? {
+            options = options.node_layout(layout.parse()?);
         }
         Ok(Call::new(async move { OpenClient::connect(url, options).await.map(Value::Client) }))
     }

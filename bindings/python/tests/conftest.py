@@ -20,36 +20,45 @@ from support import RedisServer, redis_server  # noqa: E402 - only now, so that 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def shared_redis_url() -> str:
-    url = os.environ.get("FENCELOCK_TEST_REDIS_URL")
+def server_url(backend: str) -> str:
+    """The shared server of a backend."""
+    variable = f"FENCELOCK_TEST_{backend.upper()}_URL"
+    url = os.environ.get(variable)
     if url is None:
-        if os.environ.get("FENCELOCK_TEST_WITHOUT_REDIS") == "1":
-            pytest.skip("FENCELOCK_TEST_WITHOUT_REDIS=1")
+        if os.environ.get("FENCELOCK_TEST_WITHOUT_SERVERS") == "1":
+            pytest.skip("FENCELOCK_TEST_WITHOUT_SERVERS=1")
         # Not a skip: a run without servers must not look like a good one.
-        pytest.fail("FENCELOCK_TEST_REDIS_URL is not set: run the tests with tests/services/run")
+        pytest.fail(f"{variable} is not set: run the tests with tests/services/run")
     return url
 
 
-@pytest.fixture(params=["memory", "file", "redis"])
+def backend_url(backend: str, tmp_path: Path) -> str:
+    if backend == "memory":
+        return f"memory:{uuid.uuid4()}"
+    if backend == "file":
+        return f"file://{tmp_path}/locks"
+    return server_url(backend)
+
+
+SERVERS = ["redis", "mongodb", "zookeeper"]
+
+
+@pytest.fixture(params=["memory", "file", *SERVERS])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """A backend that several clients of this process share."""
-    if request.param == "memory":
-        return f"memory:{uuid.uuid4()}"
-    if request.param == "file":
-        return f"file://{tmp_path}/locks"
-    return shared_redis_url()
+    return backend_url(request.param, tmp_path)
 
 
-@pytest.fixture(params=["file", "redis"])
+@pytest.fixture(params=["file", *SERVERS])
 def shared_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """A backend that several processes share."""
-    return f"file://{tmp_path}/locks" if request.param == "file" else shared_redis_url()
+    return backend_url(request.param, tmp_path)
 
 
 @pytest.fixture
 def redis_url() -> str:
     """The shared Redis server."""
-    return shared_redis_url()
+    return server_url("redis")
 
 
 @pytest.fixture

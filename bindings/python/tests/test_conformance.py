@@ -22,7 +22,7 @@ import pytest
 import redis
 
 import fencelock
-from conftest import shared_redis_url
+from conftest import server_url
 from fencelock import FencelockError, Lease, LockInfo
 
 FOLDER = Path(__file__).parents[3] / "tests" / "conformance"
@@ -60,14 +60,24 @@ def file_space(directory: Path) -> Space:
 
 
 def redis_space(directory: Path) -> Space:
-    server, prefix = shared_redis_url(), f"conformance-{uuid.uuid4()}:"
+    server, prefix = server_url("redis"), f"conformance-{uuid.uuid4()}:"
     return Space(with_query(server, f"fl.prefix={prefix}"), (server, prefix))
+
+
+def mongodb_space(directory: Path) -> Space:
+    return Space(with_query(server_url("mongodb"), f"fl.collection=fencelock.{uuid.uuid4()}"))
+
+
+def zookeeper_space(directory: Path) -> Space:
+    return Space(with_query(server_url("zookeeper"), f"fl.root=/conformance-{uuid.uuid4()}"))
 
 
 BACKENDS: dict[str, Callable[[Path], Space]] = {
     "memory": memory_space,
     "file": file_space,
     "redis": redis_space,
+    "mongodb": mongodb_space,
+    "zookeeper": zookeeper_space,
 }
 """The one list of them."""
 
@@ -249,10 +259,10 @@ class World:
         if url is not None and "credentials" in step:
             url = url.replace("://", f"://{step['credentials']}@", 1)
         options = step.get("options", {})
-        only(options, {"connect_timeout_ms", "request_timeout_ms", "prefix"})
-        options = given(
-            options, connect_timeout_ms=seconds, request_timeout_ms=seconds, prefix=text
-        )
+        times = dict.fromkeys(("connect_timeout_ms", "request_timeout_ms"), seconds)
+        texts = dict.fromkeys(("prefix", "collection", "root", "node_layout"), text)
+        only(options, {*times, *texts})
+        options = given(options, **times, **texts)
         client = fencelock.connect(url, **options)
         self.all_clients.append(client)
         self.clients[step["as"]] = client

@@ -29,6 +29,8 @@ mod mongodb;
 mod redis;
 #[cfg(any(feature = "memory", feature = "file"))]
 mod table;
+#[cfg(feature = "zookeeper")]
+mod zookeeper;
 
 /// One request, running to its answer. It owns all it needs, so that a cancelled caller can hand
 /// it to a task of the client; dropping it forgets the answer but does not call the request back.
@@ -171,6 +173,10 @@ pub(crate) async fn connect(
         #[cfg(feature = "mongodb")]
         Family::MongoDb => {
             Ok(Arc::new(mongodb::MongoDb::connect(target, settings, wakeups).await?))
+        }
+        #[cfg(feature = "zookeeper")]
+        Family::ZooKeeper => {
+            Ok(Arc::new(zookeeper::ZooKeeper::connect(target, settings, wakeups).await?))
         }
         #[allow(unreachable_patterns, reason = "reachable in a build without all features")]
         family => Err(Error::new(

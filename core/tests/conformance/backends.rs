@@ -11,6 +11,8 @@ pub(crate) enum Backend {
     Memory,
     File,
     Redis,
+    MongoDb,
+    ZooKeeper,
 }
 
 /// An empty space of a backend, shared by all clients of one run.
@@ -25,13 +27,16 @@ pub(crate) struct Space {
 
 impl Backend {
     /// The one list of them.
-    pub(crate) const ALL: &[Backend] = &[Backend::Memory, Backend::File, Backend::Redis];
+    pub(crate) const ALL: &[Backend] =
+        &[Backend::Memory, Backend::File, Backend::Redis, Backend::MongoDb, Backend::ZooKeeper];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
             Backend::Memory => "memory",
             Backend::File => "file",
             Backend::Redis => "redis",
+            Backend::MongoDb => "mongodb",
+            Backend::ZooKeeper => "zookeeper",
         }
     }
 
@@ -50,6 +55,14 @@ impl Backend {
                 let prefix = format!("{name}:");
                 space.url = with_query(&server, &format!("fl.prefix={prefix}"));
                 space.server = Some((server, prefix));
+            }
+            Backend::MongoDb => {
+                let server = server_url("FENCELOCK_TEST_MONGODB_URL")?;
+                space.url = with_query(&server, &format!("fl.collection=fencelock.{name}"));
+            }
+            Backend::ZooKeeper => {
+                let server = server_url("FENCELOCK_TEST_ZOOKEEPER_URL")?;
+                space.url = with_query(&server, &format!("fl.root=/{name}"));
             }
         }
         Ok(space)

@@ -284,11 +284,21 @@ fn find<'a, T>(things: &'a HashMap<String, T>, name: &str) -> Result<&'a T, Stri
     things.get(name).ok_or_else(|| format!("nothing has the name {name:?}"))
 }
 
-fn client_options(step: &Object) -> Result<ClientOptions, String> {
+fn client_options(step: &Object) -> Result<ClientOptions, Fault> {
     let mut options = ClientOptions::new();
     let Some(given) = step.get("options") else { return Ok(options) };
     let given = object(given)?;
-    only(given, &["connect_timeout_ms", "request_timeout_ms", "prefix"])?;
+    only(
+        given,
+        &[
+            "connect_timeout_ms",
+            "request_timeout_ms",
+            "prefix",
+            "collection",
+            "root",
+            "node_layout",
+        ],
+    )?;
     if let Some(limit) = maybe_time_of(given, "connect_timeout_ms")? {
         options = options.connect_timeout(limit);
     }
@@ -297,6 +307,15 @@ fn client_options(step: &Object) -> Result<ClientOptions, String> {
     }
     if let Some(prefix) = maybe_text_of(given, "prefix")? {
         options = options.prefix(prefix);
+    }
+    if let Some(collection) = maybe_text_of(given, "collection")? {
+        options = options.collection(collection);
+    }
+    if let Some(root) = maybe_text_of(given, "root")? {
+        options = options.root(root);
+    }
+    if let Some(layout) = maybe_text_of(given, "node_layout")? {
+        options = options.node_layout(layout.parse::<fencelock::NodeLayout>()?);
     }
     Ok(options)
 }

@@ -72,6 +72,14 @@ impl Site {
         Site { holders_at_once: 10, ..Self::at(url) }
     }
 
+    /// A root of its own on the ensemble that all tests share.
+    pub(crate) fn zookeeper() -> Self {
+        let ensemble = std::env::var("FENCELOCK_TEST_ZOOKEEPER_URL")
+            .expect("FENCELOCK_TEST_ZOOKEEPER_URL is set; run tests/services/up");
+        let root = format!("site-{}-{}", std::process::id(), count());
+        Self::at(format!("{}?fl.root=/{root}", ensemble.trim_end_matches('/')))
+    }
+
     /// Where `file:` keeps its locks.
     pub(crate) fn directory(&self) -> std::path::PathBuf {
         self.url.strip_prefix("file://").unwrap().into()
@@ -147,6 +155,10 @@ macro_rules! on_each_backend {
         mod mongodb {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $test() { super::$test(crate::site::Site::mongodb()).await })*
+        }
+        mod zookeeper {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $test() { super::$test(crate::site::Site::zookeeper()).await })*
         }
     };
 }

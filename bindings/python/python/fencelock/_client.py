@@ -19,19 +19,30 @@ def connect(
     connect_timeout: float | None = None,
     request_timeout: float | None = None,
     prefix: str | None = None,
+    collection: str | None = None,
+    root: str | None = None,
+    node_layout: str | None = None,
 ) -> "Client":
     """Connects to a backend: ``redis://…``, ``redis+unix://…``, ``redis-cluster://…``,
-    ``redis-sentinel://…``, the same with TLS as ``rediss…``, ``file:///dir`` for the processes of
-    one machine, ``memory:`` or ``memory:NAME`` for this process.
+    ``redis-sentinel://…``, the same with TLS as ``rediss…``, ``mongodb://…``, ``mongodb+srv://…``,
+    ``zookeeper://…``, ``file:///dir`` for the processes of one machine, ``memory:`` or
+    ``memory:NAME`` for this process.
 
     Without a URL it reads the environment variable FENCELOCK_URL. Makes one handshake and fails
     fast. Times in seconds; None = what the URL says (``fl.connect_timeout_ms``,
-    ``fl.request_timeout_ms``, ``fl.prefix``), else 5 s, 2 s, ``fencelock:``.
+    ``fl.request_timeout_ms``, ``fl.prefix`` and so on), else 5 s and 2 s.
+
+    Where the locks are: ``prefix`` (Redis, ``fencelock:``), ``collection`` (MongoDB,
+    ``fencelock.locks``), ``root`` (ZooKeeper, ``/fencelock``). ``node_layout`` (ZooKeeper):
+    ``curator``, ``kazoo`` or ``plain``, for the library whose locks ours must exclude.
 
     Raises InvalidArgument, Unsupported, AuthFailed, or Unavailable within the connect timeout.
     """
     _exit.register()
-    return Client(_native.Client.connect(url, connect_timeout, request_timeout, prefix).wait())
+    call = _native.Client.connect(
+        url, connect_timeout, request_timeout, prefix, collection, root, node_layout
+    )
+    return Client(call.wait())
 
 
 async def connect_async(
@@ -40,10 +51,15 @@ async def connect_async(
     connect_timeout: float | None = None,
     request_timeout: float | None = None,
     prefix: str | None = None,
+    collection: str | None = None,
+    root: str | None = None,
+    node_layout: str | None = None,
 ) -> "Client":
     """``connect`` for asyncio. Cancel-safe. The client serves all loops and threads alike."""
     _exit.register()
-    call = _native.Client.connect(url, connect_timeout, request_timeout, prefix)
+    call = _native.Client.connect(
+        url, connect_timeout, request_timeout, prefix, collection, root, node_layout
+    )
     return Client(await run(call))
 
 

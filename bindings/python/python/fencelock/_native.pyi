@@ -31,7 +31,13 @@ class Completions:
 class Client:
     @staticmethod
     def connect(
-        url: object, connect_timeout: object, request_timeout: object, prefix: object
+        url: object,
+        connect_timeout: object,
+        request_timeout: object,
+        prefix: object,
+        collection: object,
+        root: object,
+        node_layout: object,
     ) -> Call: ...
     def lock(
         self,
