@@ -18,6 +18,15 @@ async fn next_mail(mailbox: &Mailbox) -> Mail {
     soon("mail", mail).await
 }
 
+/// The next grant that an event tells of. A read that came before may have sent us to look.
+async fn next_grant(mailbox: &Mailbox) -> u64 {
+    loop {
+        if let Mail::Granted(token) = next_mail(mailbox).await {
+            return token;
+        }
+    }
+}
+
 async fn no_mail(mailbox: &Mailbox, within: Duration) {
     let mail = timeout(within, next_mail(mailbox)).await;
     assert!(mail.is_err(), "{mail:?}");
@@ -63,7 +72,7 @@ async fn g5_a_release_wakes_the_one_that_it_hands_the_lock_to_and_nobody_else() 
     scene.intro(&second).await;
     listening(&scene).await;
     scene.release(&holder, token).await;
-    let Mail::Granted(token) = next_mail(&first_mail).await else { panic!("no grant") };
+    let token = next_grant(&first_mail).await;
     assert_eq!(token, number(&scene.document().await, "t"));
     assert!(token >= floor);
     no_mail(&second_mail, ms(100)).await;
@@ -203,5 +212,6 @@ async fn g1_malformed_events_are_ignored() {
     }
     no_mail(&mailbox, ms(200)).await;
     scene.release(&holder, token).await;
-    assert!(matches!(next_mail(&mailbox).await, Mail::Granted(_)));
+    let token = next_grant(&mailbox).await;
+    assert_eq!(token, number(&scene.document().await, "t"));
 }
