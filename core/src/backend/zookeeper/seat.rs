@@ -505,9 +505,12 @@ impl Visit<'_> {
             };
             // The old watch is dropped before the next one is set: the request to forget it would
             // take the new one with it.
-            tokio::select! {
-                () = watch.changed() => {}
-                _ = reconnects.changed() => {}
+            let is_gone = tokio::select! {
+                is_gone = watch.gone() => is_gone,
+                _ = reconnects.changed() => false,
+            };
+            if is_gone {
+                return Ok(());
             }
         }
     }
