@@ -30,6 +30,7 @@ use crate::wakeups::Wakeups;
 
 mod address;
 mod deadline;
+mod entry;
 mod escape;
 mod fault;
 mod inspect;
