@@ -26,6 +26,7 @@ WITH_SERVERS := tests/services/run all
 # The Python binding is left out of `cargo test`: an extension module has no main and links only
 # inside an interpreter. pytest tests it.
 RUST_TESTED := --workspace --exclude fencelock-python
+RUST_EXAMPLES := flash_sale order_code
 
 .PHONY: help demo test test-core test-python test-examples python lint lint-rust lint-python \
 	deny bench chaos dist clean
@@ -59,11 +60,11 @@ test-python: $(if $(PYTHON_IS_BUILT),,python) ## the Python tests, with real ser
 	cd bindings/python && ../../$(WITH_SERVERS) $(VENV)/python -m pytest \
 		--junitxml=$(LOGS)/test-python.xml
 
-test-examples: $(if $(PYTHON_IS_BUILT),,python) ## the examples: the flash sale in Rust, and each example's own tests
+test-examples: $(if $(PYTHON_IS_BUILT),,python) ## the examples over each backend, and their own tests
 	@mkdir -p $(LOGS)
-	cargo run $(CARGO_FLAGS) -p flash_sale --
-	$(WITH_SERVERS) $(SHELL) -c \
-		'cargo run $(CARGO_FLAGS) -p flash_sale -- --url "$$FENCELOCK_TEST_REDIS_URL"'
+	cargo build $(CARGO_FLAGS) $(addprefix -p ,$(RUST_EXAMPLES))
+	$(WITH_SERVERS) examples/on-each-backend \
+		$(addprefix $(CARGO_TARGET_DIR)/$(PROFILE)/,$(RUST_EXAMPLES))
 	$(WITH_SERVERS) $(VENV)/python -m pytest examples --junitxml=$(LOGS)/test-examples.xml
 
 # The stamp is newer than the pins exactly when the environment has them.
@@ -93,6 +94,8 @@ lint-python: .venv/.ready
 	$(VENV)/ruff format --check .
 	$(VENV)/mypy --strict tests/summary tests/services/servers.py
 	MYPYPATH=bindings/python/python $(VENV)/mypy --strict tests/bench/peers.py
+	MYPYPATH=bindings/python/python $(VENV)/mypy --strict examples/flash_sale_python
+	MYPYPATH=bindings/python/python $(VENV)/mypy --strict examples/order_code_python
 	cd bindings/python && $(VENV)/mypy
 
 deny: ## install cargo-deny below target/tools, for `make lint`
