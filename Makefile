@@ -28,8 +28,8 @@ WITH_SERVERS := tests/services/run all
 RUST_TESTED := --workspace --exclude fencelock-python
 RUST_EXAMPLES := flash_sale order_code
 
-.PHONY: help demo test test-core test-python test-examples python lint lint-rust lint-python \
-	deny bench chaos dist clean
+.PHONY: help demo test test-core test-python test-examples python curator lint lint-rust \
+	lint-python deny bench chaos dist clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -55,7 +55,7 @@ test: ## everything, with real servers; the last line is the total
 test-core: ## the Rust tests and doc tests, with real servers
 	$(WITH_SERVERS) cargo test $(CARGO_FLAGS) $(RUST_TESTED) --no-fail-fast
 
-test-python: $(if $(PYTHON_IS_BUILT),,python) ## the Python tests, with real servers
+test-python: $(if $(PYTHON_IS_BUILT),,python) curator ## the Python tests, with real servers
 	@mkdir -p $(LOGS)
 	cd bindings/python && ../../$(WITH_SERVERS) $(VENV)/python -m pytest \
 		--junitxml=$(LOGS)/test-python.xml
@@ -80,6 +80,12 @@ python: .venv/.ready ## build the Python wheel and install it in .venv
 	$(VENV)/pip install --quiet --disable-pip-version-check --no-index --no-deps --force-reinstall \
 		target/wheels/fencelock-*.whl
 
+CURATOR := target/fleets/curator/classpath
+curator: $(CURATOR) ## build the Curator peer that the Python tests run beside our lock
+$(CURATOR): $(wildcard tests/fleets/curator/pom.xml tests/fleets/curator/src/main/java/*)
+	mvn -q -B -Dstyle.color=never -f tests/fleets/curator/pom.xml package
+	@touch $@
+
 lint: lint-rust lint-python ## format, clippy, licences and sources, ruff, mypy
 
 lint-rust:
@@ -94,6 +100,7 @@ lint-python: .venv/.ready
 	$(VENV)/ruff format --check .
 	$(VENV)/mypy --strict tests/summary tests/services/servers.py
 	MYPYPATH=bindings/python/python $(VENV)/mypy --strict tests/bench/peers.py
+	MYPYPATH=tests/fleets $(VENV)/mypy --strict --disable-error-code=import-untyped tests/fleets
 	MYPYPATH=bindings/python/python $(VENV)/mypy --strict examples/flash_sale_python
 	MYPYPATH=bindings/python/python $(VENV)/mypy --strict examples/order_code_python
 	cd bindings/python && $(VENV)/mypy
