@@ -28,7 +28,7 @@ WITH_SERVERS := tests/services/run all
 RUST_TESTED := --workspace --exclude fencelock-python
 RUST_EXAMPLES := flash_sale order_code
 
-.PHONY: help demo test test-core test-python test-examples python curator lint lint-rust \
+.PHONY: help demo test test-core test-python test-examples python fleets lint lint-rust \
 	lint-python deny bench chaos dist clean
 
 help: ## this list
@@ -55,7 +55,7 @@ test: ## everything, with real servers; the last line is the total
 test-core: ## the Rust tests and doc tests, with real servers
 	$(WITH_SERVERS) cargo test $(CARGO_FLAGS) $(RUST_TESTED) --no-fail-fast
 
-test-python: $(if $(PYTHON_IS_BUILT),,python) curator ## the Python tests, with real servers
+test-python: $(if $(PYTHON_IS_BUILT),,python) fleets ## the Python tests, with real servers
 	@mkdir -p $(LOGS)
 	cd bindings/python && ../../$(WITH_SERVERS) $(VENV)/python -m pytest \
 		--junitxml=$(LOGS)/test-python.xml
@@ -80,10 +80,10 @@ python: .venv/.ready ## build the Python wheel and install it in .venv
 	$(VENV)/pip install --quiet --disable-pip-version-check --no-index --no-deps --force-reinstall \
 		target/wheels/fencelock-*.whl
 
-CURATOR := target/fleets/curator/classpath
-curator: $(CURATOR) ## build the Curator peer that the Python tests run beside our lock
-$(CURATOR): $(wildcard tests/fleets/curator/pom.xml tests/fleets/curator/src/main/java/*)
-	mvn -q -B -Dstyle.color=never -f tests/fleets/curator/pom.xml package
+FLEETS := target/fleets/classpath
+fleets: $(FLEETS) ## build the locks of others in Java that the Python tests run beside ours
+$(FLEETS): $(wildcard tests/fleets/java/pom.xml tests/fleets/java/src/main/java/*)
+	mvn -q -B -Dstyle.color=never -f tests/fleets/java/pom.xml package
 	@touch $@
 
 lint: lint-rust lint-python ## format, clippy, licences and sources, ruff, mypy

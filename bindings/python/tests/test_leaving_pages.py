@@ -20,7 +20,7 @@ from conftest import server_url
 from support import Program
 
 PAGES = Path(__file__).resolve().parents[3] / "core" / "src" / "backend"
-ROUNDS = 25
+ROUNDS = 12
 
 COUNT = """
 import pathlib, sys

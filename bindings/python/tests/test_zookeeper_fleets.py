@@ -21,7 +21,7 @@ from support import LIMIT, Program, wait_until
 
 ROOT = Path(__file__).resolve().parents[3]
 FLEETS = ROOT / "tests" / "fleets"
-CURATOR = ROOT / "target" / "fleets" / "curator"
+JAVA = ROOT / "target" / "fleets"
 
 OURS = """
 import pathlib, sys, time
@@ -39,15 +39,14 @@ with fencelock.connect(url) as client:
 """
 
 
-def curator() -> list[str]:
-    libraries = CURATOR / "classpath"
+def java(program: str) -> list[str]:
+    libraries = JAVA / "classpath"
     if not libraries.exists():
-        pytest.fail("Curator's peer is not built: run `make curator`")
-    java = os.environ.get("FENCELOCK_TEST_JAVA", "java")
-    # It lives for seconds: quick to start is quick enough.
+        pytest.fail("the peers in Java are not built: run `make fleets`")
+    # They live for seconds: quick to start is quick enough.
     options = ["-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
-    path = f"{CURATOR / 'classes'}:{libraries.read_text()}"
-    return [java, *options, "-cp", path, "CuratorPeer"]
+    path = f"{JAVA / 'classes'}:{libraries.read_text()}"
+    return [os.environ.get("FENCELOCK_TEST_JAVA", "java"), *options, "-cp", path, program]
 
 
 def python(program: str) -> list[str]:
@@ -90,20 +89,25 @@ class Fleet:
 
 
 @pytest.fixture(
-    params=["curator", "curator-with-plain", "kazoo", "kazoo-with-pattern", "hand-written"]
+    params=[
+        *("curator", "curator-with-plain", "kazoo", "kazoo-with-pattern"),
+        *("hand-written", "hand-written-zkclient"),
+    ]
 )
 def fleet(request: pytest.FixtureRequest) -> Fleet:
     match request.param:
         case "curator":
-            return Fleet("curator", curator(), [])
+            return Fleet("curator", java("CuratorPeer"), [])
         case "curator-with-plain":
-            return Fleet("plain", curator(), [])
+            return Fleet("plain", java("CuratorPeer"), [])
         case "kazoo":
             return Fleet("kazoo", python("kazoo_peer.py"), [])
         case "kazoo-with-pattern":
             return Fleet("curator", python("kazoo_peer.py"), ["-lock-"])
-        case _:
+        case "hand-written":
             return Fleet("plain", python("hand_written_peer.py"), [])
+        case _:
+            return Fleet("plain", java("ZkClientPeer"), [])
 
 
 @pytest.fixture
@@ -167,7 +171,7 @@ def test_g1_each_waits_for_the_other(fleet: Fleet, place: Place) -> None:
 
 
 def test_g1_mixed_fleet_loses_no_increment(fleet: Fleet, place: Place, tmp_path: Path) -> None:
-    file, rounds = tmp_path / "counter", 50
+    file, rounds = tmp_path / "counter", 30
     file.write_text("0")
     with ExitStack() as stack:
         peers = [stack.enter_context(fleet.peer(place)) for _ in range(2)]
@@ -198,7 +202,7 @@ def test_kazoo_by_itself_ignores_other_layouts(place: Place, layout: str) -> Non
 
 def test_curator_and_layout_kazoo_do_not_exclude_each_other(place: Place) -> None:
     """Nor would Curator and kazoo: the README warns of both."""
-    fleet = Fleet("kazoo", curator(), [])
+    fleet = Fleet("kazoo", java("CuratorPeer"), [])
     with (
         fencelock.connect(place.url("kazoo")) as client,
         fleet.peer(place) as peer,
