@@ -1,0 +1,77 @@
+//! How often one crosses the link: how much longer it takes when the link is slower. What server
+//! and client need for themselves is the same on both links and does not count.
+
+use std::time::Instant;
+
+use anyhow::Result;
+use fencelock::Client;
+use fencelock_test_support::samples::Samples;
+use fencelock_test_support::toxiproxy::Proxy;
+
+/// Milliseconds each way.
+const NEAR: u64 = 5;
+const FAR: u64 = 25;
+const CYCLES: u32 = 15;
+
+/// Two links to one server.
+pub(crate) struct Links {
+    near: Proxy,
+    far: Proxy,
+}
+
+impl Links {
+    pub(crate) fn to(port: u16) -> Result<Self> {
+        let (near, far) = (Proxy::to(port)?, Proxy::to(port)?);
+        near.delay(NEAR)?;
+        far.delay(FAR)?;
+        Ok(Links { near, far })
+    }
+
+    /// The near one first.
+    pub(crate) fn urls(&self, of_port: impl Fn(u16) -> String) -> Result<[String; 2]> {
+        Ok([of_port(self.near.port()?), of_port(self.far.port()?)])
+    }
+}
+
+pub(crate) struct RoundTrips {
+    near: f64,
+    far: f64,
+    pub(crate) trips: f64,
+}
+
+impl RoundTrips {
+    /// From microseconds through both links.
+    pub(crate) fn of(mut near: Samples, mut far: Samples) -> Self {
+        let (near, far) = (near.median() / 1e3, far.median() / 1e3);
+        RoundTrips { near, far, trips: (far - near) / (2 * (FAR - NEAR)) as f64 }
+    }
+
+    pub(crate) fn figures(&self) -> String {
+        let RoundTrips { near, far, .. } = self;
+        format!("{near:.1} ms through {NEAR} ms each way, {far:.1} through {FAR}")
+    }
+}
+
+/// Of acquire and of release.
+pub(crate) async fn of_lock(urls: &[String; 2]) -> Result<[RoundTrips; 2]> {
+    let [near, far] = [of_link(&urls[0]).await?, of_link(&urls[1]).await?];
+    let [(near_acquire, near_release), (far_acquire, far_release)] = [near, far];
+    Ok([RoundTrips::of(near_acquire, far_acquire), RoundTrips::of(near_release, far_release)])
+}
+
+async fn of_link(url: &str) -> Result<(Samples, Samples)> {
+    let client = Client::connect(url).await?;
+    let lock = client.lock("bench/far")?;
+    lock.acquire().await?.release().await?;
+    let (mut acquire, mut release) = (Samples::default(), Samples::default());
+    for _ in 0..CYCLES {
+        let start = Instant::now();
+        let lease = lock.acquire().await?;
+        acquire.add(start.elapsed().as_secs_f64() * 1e6);
+        let start = Instant::now();
+        lease.release().await?;
+        release.add(start.elapsed().as_secs_f64() * 1e6);
+    }
+    client.close().await;
+    Ok((acquire, release))
+}
