@@ -244,3 +244,24 @@ fn url_of(server: &str) -> Result<String> {
     let variable = format!("FENCELOCK_TEST_{}_URL", server.to_uppercase());
     std::env::var(&variable).with_context(|| format!("{variable} is not set"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(words: &[&str]) -> Vec<&'static str> {
+        let words: Vec<_> = words.iter().map(|&word| word.to_owned()).collect();
+        let sections = chosen(&words).expect("names of sections");
+        sections.into_iter().map(|(name, _)| name).collect()
+    }
+
+    #[test]
+    fn a_word_means_a_section_those_that_continue_it_and_those_of_a_server() {
+        assert_eq!(names(&[]).len(), SECTIONS.len());
+        assert_eq!(names(&["python-handover"]), ["python-handover"]);
+        assert_eq!(names(&["engines", "python"]), ["python", "python-handover", "engines"]);
+        assert_eq!(names(&["redis"]).len(), 6);
+        assert_eq!(names(&["mongodb"]).len(), 3);
+        assert!(chosen(&["mongo".to_owned()]).is_err());
+    }
+}

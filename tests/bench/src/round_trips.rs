@@ -75,3 +75,15 @@ async fn of_link(url: &str) -> Result<(Samples, Samples)> {
     client.close().await;
     Ok((acquire, release))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_both_links_need_alike_is_no_round_trip() {
+        let (near, far) = (2.0 * 2.0 * 5e3 + 700.0, 2.0 * 2.0 * 25e3 + 700.0);
+        let of = RoundTrips::of([near].into_iter().collect(), [far].into_iter().collect());
+        assert!((of.trips - 2.0).abs() < 1e-9, "{}", of.trips);
+    }
+}
