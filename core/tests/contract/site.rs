@@ -65,6 +65,17 @@ impl Site {
         Self::at(format!("{}?fl.root=/{root}", ensemble.trim_end_matches('/')))
     }
 
+    /// Whether sessions of the servers decide how long a lease lasts, which they end with a delay
+    /// of their own, and nobody knows when a lock was granted.
+    pub(crate) fn keeps_sessions(&self) -> bool {
+        self.url.starts_with("zookeeper:")
+    }
+
+    /// For how long a holder that crashed may block others.
+    pub(crate) fn longest_block(&self, ttl: Duration) -> Duration {
+        if self.keeps_sessions() { ttl * 2 + ms(1_000) } else { ttl + ms(1_000) }
+    }
+
     /// Where `file:` keeps its locks.
     pub(crate) fn directory(&self) -> std::path::PathBuf {
         self.url.strip_prefix("file://").unwrap().into()

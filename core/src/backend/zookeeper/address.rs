@@ -127,7 +127,9 @@ impl Root {
         }
         let is_system = |path: &str| path == "/zookeeper" || path.starts_with("/zookeeper/");
         if is_system(&format!("{chroot}{path}")) {
-            return Err(Error::invalid("root is below /zookeeper, which is the servers' own"));
+            return Err(Error::invalid(
+                "root is below /zookeeper, which is the servers' own; allowed is an absolute path such as /fencelock, or /",
+            ));
         }
         Ok(Root { path: path.to_owned(), is_top: path.is_empty() && chroot.is_empty() })
     }

@@ -175,6 +175,12 @@ impl Session {
         self.client.session_id().0
     }
 
+    /// What it takes to come in as this session.
+    #[cfg(test)]
+    pub(super) fn info(&self) -> zk::SessionInfo {
+        self.client.session().clone()
+    }
+
     /// The instant before the session was asked for.
     pub(super) fn opened(&self) -> Instant {
         self.opened
