@@ -23,6 +23,8 @@ use crate::wakeups::Wakeups;
 mod file;
 #[cfg(feature = "memory")]
 mod memory;
+#[cfg(feature = "mongodb")]
+mod mongodb;
 #[cfg(feature = "redis")]
 mod redis;
 #[cfg(any(feature = "memory", feature = "file"))]
@@ -168,6 +170,10 @@ pub(crate) async fn connect(
         Family::File => Ok(Arc::new(file::Files::open(target, wakeups).await?)),
         #[cfg(feature = "redis")]
         Family::Redis => Ok(Arc::new(redis::Redis::connect(target, settings, wakeups).await?)),
+        #[cfg(feature = "mongodb")]
+        Family::MongoDb => {
+            Ok(Arc::new(mongodb::MongoDb::connect(target, settings, wakeups).await?))
+        }
         #[cfg(feature = "zookeeper")]
         Family::ZooKeeper => {
             Ok(Arc::new(zookeeper::ZooKeeper::connect(target, settings, wakeups).await?))

@@ -13,6 +13,9 @@ use crate::redis_server::RedisServer;
 /// One backend, empty at the start.
 pub(crate) struct Site {
     pub(crate) url: String,
+    /// How many locks its server can keep taking and giving back at once, on a slow machine, with
+    /// each request answered within 100 ms.
+    pub(crate) holders_at_once: u64,
     /// What ends with the site.
     _server: Option<RedisServer>,
     _cluster: Option<Arc<RedisCluster>>,
@@ -31,7 +34,7 @@ impl Site {
     }
 
     fn at(url: String) -> Self {
-        Site { url, _server: None, _cluster: None, _directory: None }
+        Site { url, holders_at_once: 100, _server: None, _cluster: None, _directory: None }
     }
 
     pub(crate) fn file() -> Self {
@@ -55,6 +58,18 @@ impl Site {
         *shared = Arc::downgrade(&cluster);
         let url = format!("{}?fl.prefix=site-{}:", cluster.url(), count());
         Site { _cluster: Some(cluster), ..Self::at(url) }
+    }
+
+    /// A collection of its own on the replica set that all tests share.
+    pub(crate) fn mongodb() -> Self {
+        let url = std::env::var("FENCELOCK_TEST_MONGODB_URL").expect(
+            "FENCELOCK_TEST_MONGODB_URL is not set; `tests/services/up mongodb` starts a replica set and prints it",
+        );
+        let sign = if url.contains('?') { '&' } else { '?' };
+        let collection = format!("contract.site-{}-{}", std::process::id(), count());
+        let url = format!("{url}{sign}fl.collection={collection}");
+        // Each step waits for the disks of two members.
+        Site { holders_at_once: 10, ..Self::at(url) }
     }
 
     /// A root of its own on the ensemble that all tests share.
@@ -147,6 +162,10 @@ macro_rules! on_each_backend {
         mod cluster {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $test() { super::$test(crate::site::Site::cluster()).await })*
+        }
+        mod mongodb {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $test() { super::$test(crate::site::Site::mongodb()).await })*
         }
         mod zookeeper {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
