@@ -208,6 +208,10 @@ impl Keeper {
         for seat in held {
             self.wakeups.extended(seat.owner(), deadline);
         }
+        // Again: a lease that began just now may not have been there to be told.
+        for seat in self.seats_where(|seat| seat.is_dismissed() && !seat.is_leaving()) {
+            self.wakeups.revoked(seat.owner());
+        }
         self.beats.send_modify(|beats| beats.answered = number);
     }
 

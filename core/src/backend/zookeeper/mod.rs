@@ -258,8 +258,7 @@ impl Shared {
     /// One write of the lease's session now.
     async fn renew(&self, owner: OwnerId) -> Result<Renewed> {
         let seat = self.seats().get(&owner).cloned();
-        let Some((seat, keeper)) =
-            seat.and_then(|seat| Some((seat.clone(), seat.keeper()?.clone())))
+        let Some((seat, keeper)) = seat.and_then(|seat| Some((seat.clone(), seat.keeper()?)))
         else {
             return Ok(Renewed::NotOurs);
         };

@@ -2,7 +2,7 @@
 //! deletes it. A task of the client sees this through, whoever still waits for it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use futures_util::future::{join, join_all};
@@ -61,7 +61,7 @@ pub(super) struct Seat {
     /// Its node was deleted by somebody else.
     dismissed: CancellationToken,
     path: OnceLock<String>,
-    keeper: OnceLock<Arc<Keeper>>,
+    keeper: OnceLock<Weak<Keeper>>,
     /// A delete was sent when the session certainly lived, and its reply was lost.
     tried_in_time: AtomicBool,
 }
@@ -90,9 +90,9 @@ impl Seat {
         self.path.get().map(String::as_str)
     }
 
-    /// The session it is in, once it has one.
-    pub(super) fn keeper(&self) -> Option<&Arc<Keeper>> {
-        self.keeper.get()
+    /// The session it is in, from when it has one until that ends.
+    pub(super) fn keeper(&self) -> Option<Arc<Keeper>> {
+        self.keeper.get()?.upgrade()
     }
 
     pub(super) fn standing(&self) -> watch::Receiver<Standing> {
@@ -100,7 +100,11 @@ impl Seat {
     }
 
     pub(super) fn is_granted(&self) -> bool {
-        matches!(*self.standing.borrow(), Standing::Granted(_))
+        !self.is_dismissed() && matches!(*self.standing.borrow(), Standing::Granted(_))
+    }
+
+    pub(super) fn is_dismissed(&self) -> bool {
+        self.dismissed.is_cancelled()
     }
 
     pub(super) fn is_leaving(&self) -> bool {
@@ -164,7 +168,7 @@ pub(super) async fn occupy(
     mode: Mode,
     wakeups: &Wakeups,
 ) {
-    let _ = seat.keeper.set(keeper.clone());
+    let _ = seat.keeper.set(Arc::downgrade(keeper));
     let visit = Visit { seat, keeper, layout, mode, wakeups, directory: &seat.directory };
     tokio::select! {
         biased;

@@ -154,7 +154,7 @@ impl Scene {
     /// The session of a place.
     fn keeper(&self, place: &Place) -> Arc<Keeper> {
         let seats = self.zookeeper.shared.seats();
-        seats[&place.owner].keeper().expect("a session").clone()
+        seats[&place.owner].keeper().expect("a session")
     }
 
     async fn release(&self, place: &Arc<Place>) -> crate::backend::Verdict {

@@ -184,6 +184,8 @@ impl Shared {
     async fn serve(self: Arc<Self>, client: TcpStream) {
         let mut cut = self.cut.subscribe();
         let Ok(server) = TcpStream::connect(&self.server).await else { return };
+        client.set_nodelay(true).unwrap();
+        server.set_nodelay(true).unwrap();
         let (from_client, to_client) = client.into_split();
         let (from_server, to_server) = server.into_split();
         let under = Under::default();
@@ -235,8 +237,8 @@ impl Shared {
                     let _ = gate.changed().await;
                 }
             }
-            let sent = to.write_i32(length).await;
-            if sent.is_err() || to.write_all(&body).await.is_err() {
+            body.splice(0..0, length.to_be_bytes());
+            if to.write_all(&body).await.is_err() {
                 return;
             }
         }
