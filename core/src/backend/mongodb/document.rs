@@ -162,6 +162,17 @@ pub(super) fn check(document: &Document, name: &str) -> Result<()> {
     ))
 }
 
+/// The same of a document that was read whole: each field that a step relies on is there.
+pub(super) fn check_whole(document: &Document, name: &str) -> Result<()> {
+    check(document, name)?;
+    let has_its_shape = document.get_i64("t").is_ok()
+        && document.get_datetime("u").is_ok()
+        && document.get_document("q").is_ok()
+        && document.get_array("x").is_ok()
+        && matches!(document.get("h"), Some(Bson::Document(_) | Bson::Null));
+    if has_its_shape { Ok(()) } else { Err(foreign()) }
+}
+
 pub(super) fn newer_layout() -> Error {
     Error::new(
         ErrorKind::Unsupported,
