@@ -58,7 +58,7 @@ const REDIS: usize = 2;
 pub(crate) async fn measure(rounds: u32, quick: bool, report: &mut Report) -> Result<()> {
     report.section("engines", "The backends beside each other");
     let folder = tempfile::tempdir()?;
-    let file = format!("file://{}", folder.path().display());
+    let file = format!("file://{}", folder.path().join("locks").display());
     let contenders = CONTENDERS as u32;
     let mut engines = vec![
         // Of one process by its nature.

@@ -42,7 +42,7 @@ pub(crate) async fn measure(url: &str, quick: bool, report: &mut Report) -> Resu
     let waiting = Held::new(url, "bench/held").await?.contenders().await?;
     // The stream, and the look that follows it.
     tokio::time::sleep(ms(1000)).await;
-    let seconds = if quick { 3 } else { 20 };
+    let seconds = if quick { 6 } else { 20 };
     let profile = Profile::start(url).await?;
     tokio::time::sleep(Duration::from_secs(seconds)).await;
     let [writes, more, others] = profile.take().await?;

@@ -11,8 +11,8 @@ use crate::report::{Pair, Report, Target};
 use crate::turns::alternate;
 use crate::uncontended::{on_a_task, runtime, turn_of_ours};
 
-/// Cycles in one turn.
-pub(crate) const TURN: usize = 40;
+/// Cycles in one turn: few, so that both turns of a pair meet the machine in the same state.
+const TURN: usize = 10;
 
 pub(crate) fn measure(url: &str, rounds: u32, report: &mut Report) -> Result<()> {
     report.section("mongodb-uncontended", "MongoDB: acquire and release of a free lock");
@@ -35,7 +35,7 @@ pub(crate) fn measure(url: &str, rounds: u32, report: &mut Report) -> Result<()>
 async fn turns(url: String, rounds: u32) -> Result<Pair> {
     let bare = Bare::new(&url).await?;
     let lock = Client::connect(&url).await?.lock("bench/free")?;
-    alternate(rounds, || turn_of_ours(&lock, TURN), || turn_of_bare(&bare)).await
+    alternate(rounds * 4, || turn_of_ours(&lock, TURN), || turn_of_bare(&bare)).await
 }
 
 async fn turn_of_bare(bare: &Bare) -> Result<Samples> {

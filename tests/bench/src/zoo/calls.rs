@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use fencelock::Client;
 use fencelock_test_support::clock::ms;
 
-use super::{follower, requests};
+use super::{Requests, follower, requests};
 use crate::report::{Report, Target};
 use crate::round_trips::{Links, of_lock};
 use crate::waiting::{CONTENDERS, Held, per_contender};
@@ -23,11 +23,11 @@ pub(crate) async fn measure(url: &str, quick: bool, report: &mut Report) -> Resu
     }
     let ours = requests(url)?;
     let idle: Vec<_> = ours.keys().filter(|session| !others.contains_key(*session)).collect();
-    let before: u64 = ours.values().sum();
+    let mut counter = Requests::new(url)?;
     for _ in 0..CYCLES {
         lock.acquire().await?.release().await?;
     }
-    let spent = requests(url)?.values().sum::<u64>() - before;
+    let spent = counter.total()?;
     let figures = format!("{spent} in {CYCLES} cycles");
     let per = spent as f64 / CYCLES as f64;
     report.row("ZooKeeper, requests per uncontended cycle", figures, Target::None, per);

@@ -6,7 +6,7 @@ use anyhow::Result;
 use fencelock_test_support::clock::ms;
 use fencelock_test_support::samples::Samples;
 
-use super::{Bare, hosts, requests};
+use super::{Bare, Requests, hosts};
 use crate::handover::{TURN_MS, race};
 use crate::report::{Report, Target};
 
@@ -27,7 +27,8 @@ pub(crate) async fn measure(url: &str, rounds: u32, report: &mut Report) -> Resu
         }
         Ok(samples)
     };
-    let mut races = race(url, rounds, bare, async || Ok([requests(url)?.values().sum()])).await?;
+    let mut requests = Requests::new(url)?;
+    let mut races = race(url, rounds, bare, async || Ok([requests.total()?])).await?;
     races.report("ZooKeeper, ", "one bare delete", [Target::None; 2], report)?;
     let what = ("ZooKeeper, requests per hand-over", "requests");
     races.report_spent(0, what, Target::AtMost(5.0), report);

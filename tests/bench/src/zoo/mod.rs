@@ -61,6 +61,28 @@ pub(crate) fn requests(url: &str) -> Result<BTreeMap<String, u64>> {
     Ok(all)
 }
 
+/// A counter of all requests, also while sessions come and go.
+pub(crate) struct Requests {
+    url: String,
+    seen: BTreeMap<String, u64>,
+    total: u64,
+}
+
+impl Requests {
+    pub(crate) fn new(url: &str) -> Result<Self> {
+        Ok(Requests { url: url.to_owned(), seen: requests(url)?, total: 0 })
+    }
+
+    /// Since the counter was made.
+    pub(crate) fn total(&mut self) -> Result<u64> {
+        let now = requests(&self.url)?;
+        let before = |session| self.seen.get(session).copied().unwrap_or(0);
+        self.total += now.iter().map(|(session, n)| n.saturating_sub(before(session))).sum::<u64>();
+        self.seen = now;
+        Ok(self.total)
+    }
+}
+
 /// Sessions of the same driver that create a node of their own and delete it.
 struct Bare {
     session: Client,

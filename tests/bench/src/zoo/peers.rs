@@ -3,14 +3,16 @@
 use anyhow::Result;
 use fencelock_test_support::agent::Agent;
 
-use super::{follower, requests};
+use super::{Requests, follower};
 use crate::baton::pass;
 use crate::report::{Pair, Report, Target};
 use crate::round_trips::{Links, RoundTrips};
 use crate::{curator, peer, python};
 
-/// Cycles in one turn.
-const TURN: u64 = 30;
+/// Cycles in one turn: few, so that all turns of a round meet the machine in the same state.
+const TURN: u64 = 10;
+/// Turns of cycles for each turn of hand-overs.
+const TURNS: u32 = 4;
 
 /// A lock, the kind of process that has it, and its name there.
 struct Contestant {
@@ -40,17 +42,24 @@ pub(crate) async fn measure(url: &str, rounds: u32, report: &mut Report) -> Resu
     report.section("zookeeper-peers", "ZooKeeper: beside kazoo and Curator");
     let mut cycles: [Pair; 3] = Default::default();
     let mut hand_overs: [Pair; 3] = Default::default();
-    for round in 0..=rounds {
+    for (agents, contestant) in agents.iter_mut().zip(&ALL) {
+        // A virtual machine compiles what it has run often.
+        for agent in agents.iter_mut() {
+            python::cycles(agent, contestant.name, 500).await?;
+        }
+        pass(agents, contestant.name).await?;
+    }
+    for turn in 0..rounds * TURNS {
         let (mut times, mut batons) = (Vec::new(), Vec::new());
         for (agents, contestant) in agents.iter_mut().zip(&ALL) {
-            // A virtual machine compiles what it has run often.
-            let count = if round == 0 { TURN * 20 } else { TURN };
-            times.push(python::cycles(&mut agents[0], contestant.name, count).await?);
-            batons.push(pass(agents, contestant.name).await?);
+            times.push(python::cycles(&mut agents[0], contestant.name, TURN).await?);
+            if turn % TURNS == 0 {
+                batons.push(pass(agents, contestant.name).await?);
+            }
         }
-        if round > 0 {
-            for (i, (ours, other)) in MATCHES.into_iter().enumerate() {
-                cycles[i].turn(times[ours].clone(), times[other].clone());
+        for (i, (ours, other)) in MATCHES.into_iter().enumerate() {
+            cycles[i].turn(times[ours].clone(), times[other].clone());
+            if turn % TURNS == 0 {
                 hand_overs[i].turn(batons[ours].clone(), batons[other].clone());
             }
         }
@@ -63,9 +72,9 @@ pub(crate) async fn measure(url: &str, rounds: u32, report: &mut Report) -> Resu
         }
     }
     for (agents, contestant) in agents.iter_mut().zip(&ALL) {
-        let before: u64 = requests(url)?.values().sum();
+        let mut requests = Requests::new(url)?;
         python::cycles(&mut agents[0], contestant.name, TURN * 10).await?;
-        let spent = requests(url)?.values().sum::<u64>() - before;
+        let spent = requests.total()?;
         let figures = format!("{spent} in {} cycles", TURN * 10);
         let title = format!("ZooKeeper, requests per uncontended cycle, {}", contestant.title);
         report.row(&title, figures, Target::None, spent as f64 / (TURN * 10) as f64);

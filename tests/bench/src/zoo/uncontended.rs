@@ -9,8 +9,8 @@ use crate::report::{Pair, Report, Target};
 use crate::turns::alternate;
 use crate::uncontended::{on_a_task, runtime, turn_of_ours};
 
-/// Cycles in one turn.
-pub(crate) const TURN: usize = 60;
+/// Cycles in one turn: few, so that both turns of a pair meet the machine in the same state.
+const TURN: usize = 20;
 
 pub(crate) fn measure(url: &str, rounds: u32, report: &mut Report) -> Result<()> {
     report.section("zookeeper-uncontended", "ZooKeeper: acquire and release of a free lock");
@@ -35,7 +35,7 @@ pub(crate) fn measure(url: &str, rounds: u32, report: &mut Report) -> Result<()>
 async fn turns(host: String, rounds: u32) -> Result<Pair> {
     let bare = Bare::new(&host).await?;
     let lock = Client::connect(&format!("zookeeper://{host}/")).await?.lock("bench/free")?;
-    alternate(rounds, || turn_of_ours(&lock, TURN), || turn_of_bare(&bare)).await
+    alternate(rounds * 4, || turn_of_ours(&lock, TURN), || turn_of_bare(&bare)).await
 }
 
 async fn turn_of_bare(bare: &Bare) -> Result<Samples> {
