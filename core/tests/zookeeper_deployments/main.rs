@@ -4,6 +4,7 @@
 // A test that cannot go on has failed; the lint's own exception covers only #[test] functions.
 #![allow(clippy::unwrap_used)]
 
+#[allow(dead_code, reason = "shared with other tests")]
 #[path = "../support/background.rs"]
 mod background;
 #[allow(dead_code, reason = "shared with other tests")]

@@ -29,10 +29,15 @@ fn end_of(lease: Lease) -> std::thread::JoinHandle<Instant> {
     })
 }
 
+/// Waits behind the holder, in a session that outlives an election.
+async fn behind(other: &Client) -> tokio::task::JoinHandle<Lease> {
+    queue_up(other, &lock(other, "a", ms(10_000))).await
+}
+
 /// The holder is lost before the lock is another's. Prints by how much.
-async fn assert_lost_before_the_next_grant(holder: Lease, other: &Client) {
+async fn assert_lost_before_the_next_grant(holder: Lease, waiting: tokio::task::JoinHandle<Lease>) {
     let lost = end_of(holder);
-    let next = soon("the next lease", lock(other, "a", TTL).acquire()).await.unwrap();
+    let next = soon("the next lease", waiting).await.unwrap();
     let granted = Instant::now();
     let lost = tokio::task::spawn_blocking(|| lost.join().unwrap()).await.unwrap();
     assert!(lost < granted, "two held for {:?}", lost - granted);
@@ -48,10 +53,11 @@ async fn g1_a_holder_behind_a_follower_that_lost_its_leader_is_lost_in_time() {
     let other = client(&ensemble, &[ensemble.leader(), followers[1]]).await;
     let holder = lock(&holding, "a", TTL).acquire().await.unwrap();
     // Several beats.
+    let waiting = behind(&other).await;
     tokio::time::sleep(TTL).await;
     assert!(holder.is_held());
     ensemble.isolate(followers[0]);
-    assert_lost_before_the_next_grant(holder, &other).await;
+    assert_lost_before_the_next_grant(holder, waiting).await;
     ensemble.links().heal();
     // It serves again, with a session of its own.
     let again = soon("a lease after the cut", lock(&holding, "a", TTL).acquire()).await.unwrap();
@@ -65,9 +71,10 @@ async fn g1_a_holder_at_a_leader_without_its_quorum_is_lost_in_time() {
     let holding = client(&ensemble, &[leader]).await;
     let other = client(&ensemble, &ensemble.followers()).await;
     let holder = lock(&holding, "a", TTL).acquire().await.unwrap();
+    let waiting = behind(&other).await;
     tokio::time::sleep(TTL).await;
     ensemble.isolate(leader);
-    assert_lost_before_the_next_grant(holder, &other).await;
+    assert_lost_before_the_next_grant(holder, waiting).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -78,9 +85,10 @@ async fn g1_a_holder_whose_server_is_frozen_is_lost_in_time() {
     let holding = client(&ensemble, &[follower]).await;
     let other = client(&ensemble, &others).await;
     let holder = lock(&holding, "a", TTL).acquire().await.unwrap();
+    let waiting = behind(&other).await;
     tokio::time::sleep(TTL).await;
     ensemble.members[follower].freeze();
-    assert_lost_before_the_next_grant(holder, &other).await;
+    assert_lost_before_the_next_grant(holder, waiting).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -101,11 +101,13 @@ impl Lines {
 pub(super) struct Watch(zk::OneshotWatcher);
 
 impl Watch {
-    /// Returns when the node may have gone.
-    pub(super) async fn changed(self) {
-        if self.0.changed().await.event_type == zk::EventType::Session {
+    /// Returns at the first change: whether the node has gone.
+    pub(super) async fn gone(self) -> bool {
+        match self.0.changed().await.event_type {
+            zk::EventType::NodeDeleted => true,
             // The session is over, which its keeper tells.
-            std::future::pending().await
+            zk::EventType::Session => std::future::pending().await,
+            _ => false,
         }
     }
 }

@@ -10,11 +10,20 @@ async fn g5_the_list_is_asked_for_after_the_node_is_created() {
     let (first, _) = scene.hold(TTL).await;
     scene.release(&first).await;
     scene.proxy.log();
-    scene.hold(TTL).await;
+    scene.proxy.once(Frame::Answer(Op::Create), Fate::Hold);
+    let place = place(TTL);
+    let asked = tokio::spawn(scene.contend(&place, Mode::Intro));
+    scene.proxy.holds().await;
     // Both at once, without waiting for an answer in between.
-    let frames = scene.proxy.log();
-    assert_eq!(frames[..2], [Frame::Request(Op::Create), Frame::Request(Op::List)], "{frames:?}");
-    assert_eq!(frames.len(), 4, "{frames:?}");
+    let mut requests = scene.proxy.requests();
+    until("the list", || {
+        requests.extend(scene.proxy.requests());
+        std::future::ready(requests.contains(&Op::List))
+    })
+    .await;
+    assert_eq!(requests, [Op::Create, Op::List]);
+    scene.proxy.open();
+    granted(soon("a grant", asked).await.unwrap().unwrap());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
