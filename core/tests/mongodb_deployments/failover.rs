@@ -108,7 +108,7 @@ async fn outlived(
 async fn g1_g2_g4_a_primary_that_steps_down_costs_nobody_a_lease_or_a_place() {
     let _turn = TURN.lock().await;
     let set = tokio::task::block_in_place(MongoSet::start);
-    outlived(set, Leases::Kept, |set| drop(set.step_down()), |_| {}).await;
+    outlived(set, Leases::Kept, |set| _ = set.step_down(), |_| {}).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -140,8 +140,7 @@ async fn g1_g2_g4_a_primary_that_freezes_and_goes_on_grants_nothing_that_counts(
 async fn g1_g2_g4_a_primary_that_is_cut_off_grants_nothing_that_counts() {
     let _turn = TURN.lock().await;
     let set = tokio::task::block_in_place(MongoSet::start_with_links);
-    outlived(set, Leases::MayEnd, |set| drop(set.isolate_primary()), |set| set.links().heal())
-        .await;
+    outlived(set, Leases::MayEnd, |set| _ = set.isolate_primary(), |set| set.links().heal()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

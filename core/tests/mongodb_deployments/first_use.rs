@@ -10,14 +10,9 @@ use crate::mongo_server::MongoServer;
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn g8_fifty_first_ever_acquires_at_once_are_all_served() {
     let server = tokio::task::block_in_place(MongoServer::start);
-    let clients = join_all((0..10).map(|_| {
-        Client::connect_with(
-            // Kept apart, so that each has its own connections.
-            Box::leak(server.url().into_boxed_str()),
-            fencelock::ClientOptions::new(),
-        )
-    }))
-    .await;
+    let url = server.url();
+    // Each with connections of its own.
+    let clients = join_all((0..10).map(|_| Client::connect(&url))).await;
     let clients: Vec<_> = clients.into_iter().map(Result::unwrap).collect();
     for round in 0..3 {
         let turns = (0..50).map(|n| {
