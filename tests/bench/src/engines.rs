@@ -170,9 +170,13 @@ fn table(engines: &mut [Engine]) -> Result<String> {
         };
         writeln!(text, "| {} | {} | {idle} |", engine.title, cells.join(" | "))?;
     }
-    let cpu: Vec<_> =
-        engines.iter().filter_map(|e| Some(format!("{} {}", e.title, number(e.idle?.1)))).collect();
-    writeln!(text, "\nProcessor time of an idle contender, ms per second: {}.", cpu.join(", "))?;
+    let cpu = engines.iter().filter_map(|engine| {
+        let (_, cpu) = engine.idle?;
+        let cpu = if cpu > 0.0 { number(cpu) } else { "too little to be counted".to_owned() };
+        Some(format!("{} {cpu}", engine.title))
+    });
+    let cpu = cpu.collect::<Vec<_>>().join("; ");
+    writeln!(text, "\nProcessor time of a contender that waits, ms per second: {cpu}.")?;
     Ok(text)
 }
 
