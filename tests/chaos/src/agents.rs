@@ -205,23 +205,25 @@ async fn worker(url: &str, name: &str, ttl: Duration) -> Result<()> {
     let mut parent = Parent::new();
     let lock = lock(url, name, ttl).await?;
     Parent::tell(&News::Ready)?;
-    let turns = async {
-        loop {
-            // Now and then so long that renewals fall into the faults.
-            let long = fastrand::u32(0..12) == 0;
-            let time = if long {
-                ttl.mul_f64(0.3 + fastrand::f64())
-            } else {
-                Duration::from_millis(fastrand::u64(1..20))
-            };
-            turn(&lock, time).await?;
-            tokio::time::sleep(Duration::from_millis(fastrand::u64(0..20))).await;
-        }
-    };
     tokio::select! {
         // Whatever the parent says, it is the end.
         _ = parent.hear::<Order>() => Ok(()),
-        failed = turns => failed,
+        failed = turns(&lock, ttl) => failed,
+    }
+}
+
+/// Ends only with an error.
+async fn turns(lock: &Lock, ttl: Duration) -> Result<()> {
+    loop {
+        // Now and then so long that renewals fall into the faults.
+        let long = fastrand::u32(0..12) == 0;
+        let time = if long {
+            ttl.mul_f64(0.3 + fastrand::f64())
+        } else {
+            Duration::from_millis(fastrand::u64(1..20))
+        };
+        turn(lock, time).await?;
+        tokio::time::sleep(Duration::from_millis(fastrand::u64(0..20))).await;
     }
 }
 

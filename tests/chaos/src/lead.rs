@@ -50,7 +50,7 @@ impl Pair {
         let next = tokio::spawn(async move {
             let lease = next.acquire().await?;
             let acquired = now();
-            Ok((lease, acquired))
+            anyhow::Ok((lease, acquired))
         });
         Ok(Pair { token, lost, unheld, next })
     }
@@ -83,7 +83,7 @@ impl Pair {
             Err(_) => leads.violations.push("still held 5 s after the next grant".to_owned()),
         }
         if next.token().get() <= self.token {
-            leads.violations.push(format!("token {} after {}", next.token(), self.token));
+            leads.violations.push(format!("token {} after {}", next.token().get(), self.token));
         }
         next.release().await.context("the release of the next one")
     }

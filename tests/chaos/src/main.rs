@@ -2,6 +2,7 @@
 //! every promise that was broken.
 
 // The fixtures of the core's own tests: servers that a scenario freezes, kills and cuts off.
+#[allow(clippy::unwrap_used, reason = "shared with tests")]
 #[path = "../../../core/tests/support/background.rs"]
 mod background;
 #[allow(clippy::unwrap_used, dead_code, reason = "shared with tests")]

@@ -43,6 +43,8 @@ pub(crate) async fn run(options: Options) -> Result<Outcome> {
         }
         let fault = now();
         set.links().isolate(primary, set.members.len());
+        // What is on its way at this instant may still arrive, and be granted.
+        tokio::time::sleep(ms(100)).await;
         let mut attempts = Vec::new();
         for i in 0..NAMES {
             let name = match i {

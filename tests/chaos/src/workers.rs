@@ -68,8 +68,7 @@ impl Workers {
             if start.elapsed() > PATIENCE {
                 bail!("no progress: fewer than {count} leases in {PATIENCE:?}");
             }
-            if let Some(ended) = self.readers.iter().find(|reader| reader.is_finished()) {
-                let _ = ended;
+            if self.readers.iter().any(JoinHandle::is_finished) {
                 bail!("a worker has ended");
             }
             tokio::time::sleep(ms(5)).await;
@@ -99,11 +98,12 @@ async fn read(
 ) -> Result<()> {
     loop {
         let news = tokio::select! {
-            _ = stop.wait_for(|stop| *stop) => {
-                let _ = agent.tell(&Order::Go).await;
-                return Ok(());
-            }
-            news = agent.hear::<News>(PATIENCE * 2) => news?,
+            _ = stop.changed() => None,
+            news = agent.hear::<News>(PATIENCE * 2) => Some(news?),
+        };
+        let Some(news) = news else {
+            let _ = agent.tell(&Order::Go).await;
+            return Ok(());
         };
         let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
         match news {

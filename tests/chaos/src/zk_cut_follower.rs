@@ -67,9 +67,8 @@ async fn one(ensemble: &mut ZooKeeperEnsemble, fault: Fault, leads: &mut Leads) 
     let holder = Client::connect(&ensemble.members[victim].url()).await?;
     let next = Client::connect(&format!("zookeeper://{}/", hosts.join(","))).await?;
     let options = || LockOptions::new().ttl(TTL);
-    let pair =
-        Pair::start(&holder.lock_with("cut", options())?, &next.lock_with("cut", options())?);
-    let pair = pair.await?;
+    let (first, second) = (holder.lock_with("cut", options())?, next.lock_with("cut", options())?);
+    let pair = Pair::start(&first, &second).await?;
     while next.inspect("cut").await?.queue.is_empty() {
         tokio::time::sleep(ms(5)).await;
     }
