@@ -2,7 +2,7 @@
 //! serving for a while, or the leader, which answers what needs no quorum. The holder has to know
 //! that its lease is over before anybody else is granted.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use fencelock::{Client, LockOptions};
@@ -64,8 +64,8 @@ async fn one(ensemble: &mut ZooKeeperEnsemble, fault: Fault, leads: &mut Leads) 
     };
     let others = (0..ensemble.members.len()).filter(|n| *n != victim);
     let hosts: Vec<String> = others.map(|n| ensemble.members[n].host()).collect();
-    let holder = Client::connect(&ensemble.members[victim].url()).await?;
-    let next = Client::connect(&format!("zookeeper://{}/", hosts.join(","))).await?;
+    let holder = connect(&ensemble.members[victim].url()).await?;
+    let next = connect(&format!("zookeeper://{}/", hosts.join(","))).await?;
     let options = || LockOptions::new().ttl(TTL);
     let (first, second) = (holder.lock_with("cut", options())?, next.lock_with("cut", options())?);
     let pair = Pair::start(&first, &second).await?;
@@ -88,4 +88,16 @@ async fn one(ensemble: &mut ZooKeeperEnsemble, fault: Fault, leads: &mut Leads) 
     waiting(|| ensemble.settle());
     drop((holder, next));
     finished
+}
+
+/// A member that has just come back refuses sessions for a while.
+async fn connect(url: &str) -> Result<Client> {
+    let start = Instant::now();
+    loop {
+        match Client::connect(url).await {
+            Ok(client) => return Ok(client),
+            Err(error) if start.elapsed() > Duration::from_secs(30) => return Err(error.into()),
+            Err(_) => tokio::time::sleep(ms(50)).await,
+        }
+    }
 }
