@@ -272,7 +272,7 @@ async fn g7_the_purge_date_keeps_its_distance_from_the_longest_lease_too() {
     assert_far("a renewal").await;
     scene.release(&place, token).await;
     early().await;
-    assert!(scene.mongo.shared.loneliness.is(&place.name));
+    scene.be_lonely();
     scene.hold(day).await;
     assert_far("a short grant").await;
 }

@@ -138,6 +138,16 @@ impl Scene {
         (place, token)
     }
 
+    /// The next step takes the short form, whatever was sent twice before.
+    fn be_lonely(&self) {
+        let name = Name::new("n").unwrap();
+        let loneliness = &self.mongo.shared.loneliness;
+        // The first one may end a turn that met somebody.
+        loneliness.ended_alone(&name);
+        loneliness.ended_alone(&name);
+        assert!(loneliness.is(&name));
+    }
+
     /// The owners in the queue, in order.
     async fn queue(&self) -> Vec<String> {
         let document = self.document().await;
@@ -231,8 +241,18 @@ async fn try_connect(url: &str, settings: &Settings) -> Result<MongoDb> {
 async fn connect(url: &str, collection: &str) -> (Patient, Arc<Wakeups>) {
     let wakeups = Arc::<Wakeups>::default();
     let (target, _) = Target::parse(url).unwrap();
-    let mongo = MongoDb::connect(&target, &settings(collection), wakeups.clone()).await.unwrap();
-    (Patient(mongo), wakeups)
+    let start = Instant::now();
+    loop {
+        // A pause may have cost the set its primary.
+        match MongoDb::connect(&target, &settings(collection), wakeups.clone()).await {
+            Err(error)
+                if error.kind() == crate::ErrorKind::Unavailable && start.elapsed() < PATIENCE =>
+            {
+                tokio::time::sleep(ms(10)).await;
+            }
+            mongo => return (Patient(mongo.unwrap()), wakeups),
+        }
+    }
 }
 
 fn place(name: &str, ttl: Duration) -> Arc<Place> {

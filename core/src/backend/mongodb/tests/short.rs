@@ -72,9 +72,7 @@ async fn g7_the_short_form_grants_nothing_while_a_tombstone_stands() {
     let scene = lonely_scene().await;
     let late = place("n", TTL);
     scene.mongo.release(&late, None, true).await.unwrap();
-    scene.mongo.shared.loneliness.ended_alone(&late.name);
-    scene.mongo.shared.loneliness.ended_alone(&late.name);
-    assert!(scene.mongo.shared.loneliness.is(&late.name));
+    scene.be_lonely();
     assert_eq!(scene.intro(&late).await, Look::Full);
     assert_eq!(scene.holder().await, None);
 }
@@ -121,7 +119,7 @@ async fn g6_a_short_release_leaves_the_lease_of_another_alone() {
         assert!(!released.unwrap(), "{token} of {next}");
         assert_eq!(scene.document().await, before);
     }
-    assert!(scene.mongo.shared.loneliness.is(&late.name));
+    scene.be_lonely();
     assert_eq!(scene.release(&late, token).await, Verdict::Lost);
     assert_eq!(scene.document().await, before);
 }
@@ -131,7 +129,7 @@ async fn g8_a_short_grant_after_a_lost_lease_counts_that_one_as_lost() {
     let scene = lonely_scene().await;
     let (lost, token) = scene.hold(TTL).await;
     assert!(scene.client().await.force_release(&lost.name).await.unwrap());
-    assert!(scene.mongo.shared.loneliness.is(&lost.name));
+    scene.be_lonely();
     scene.hold(TTL).await;
     assert_eq!(number(&scene.document().await, "l"), token.get());
     assert_eq!(scene.release(&lost, token).await, Verdict::Lost);
