@@ -29,6 +29,7 @@ mod deadlines;
 mod lost_replies;
 mod proxy;
 mod release;
+mod round_trips;
 mod turns;
 
 const TTL: Duration = ms(30_000);
