@@ -30,6 +30,7 @@ mod lost_replies;
 mod proxy;
 mod release;
 mod round_trips;
+mod sessions;
 mod turns;
 
 const TTL: Duration = ms(30_000);
