@@ -113,11 +113,14 @@ mod linux {
 /// Whether each connection of this process to this address has the option; none if there is no
 /// connection.
 #[cfg(all(test, target_os = "linux"))]
-pub(super) fn is_set(server: std::net::SocketAddr) -> Option<bool> {
-    let to_server = linux::sockets()
-        .unwrap()
-        .map(Result::unwrap)
-        .filter(|socket| linux::peer(socket) == Some(server))
-        .map(|socket| rustix::net::sockopt::tcp_nodelay(&socket).unwrap());
-    to_server.reduce(|all, this| all && this)
+pub(super) fn is_set(server: std::net::SocketAddr) -> std::io::Result<Option<bool>> {
+    let mut all = None;
+    for socket in linux::sockets()? {
+        let socket = socket?;
+        if linux::peer(&socket) == Some(server) {
+            let is_set = rustix::net::sockopt::tcp_nodelay(&socket)?;
+            all = Some(all.unwrap_or(true) && is_set);
+        }
+    }
+    Ok(all)
 }

@@ -28,8 +28,8 @@ async fn g4_a_free_lock_costs_one_round_trip_and_its_release_another() {
     assert!(least.iter().all(|trips| (1.0..1.6).contains(trips)), "round trips: {least:?}");
 }
 
-/// What the time on a loopback device does not show: there the server acknowledges at once what it
-/// has not read yet.
+/// What the time on a loopback device does not show: there the kernel acknowledges a request at once,
+/// however long the proxy keeps it.
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn g4_no_connection_holds_a_request_back_until_the_one_before_is_acknowledged() {
@@ -37,7 +37,8 @@ async fn g4_no_connection_holds_a_request_back_until_the_one_before_is_acknowled
 
     let scene = Scene::new().await;
     let set = async || {
-        until("TCP_NODELAY", || async { is_set(scene.proxy.address()) == Some(true) }).await;
+        until("TCP_NODELAY", || async { is_set(scene.proxy.address()).unwrap() == Some(true) })
+            .await;
     };
     set().await;
     let (_, _) = scene.hold(ms(1_000)).await;
