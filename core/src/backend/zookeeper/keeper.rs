@@ -143,6 +143,9 @@ impl Keeper {
     pub(super) async fn lasting(&self) -> Result<Instant, Fault> {
         let period = self.beat_period();
         loop {
+            if self.over.is_cancelled() {
+                return Err(Fault::Ended);
+            }
             let deadline = self.deadline();
             if Instant::now().until(deadline) >= period {
                 return Ok(deadline);
