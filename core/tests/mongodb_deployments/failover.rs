@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use mongodb::bson::doc;
 use tokio::sync::Mutex;
 
 use super::*;
@@ -174,6 +175,40 @@ async fn g2_without_a_majority_leases_end_at_their_deadline_and_nothing_is_grant
     })
     .await;
     assert!(next.token() > lease.token());
+}
+
+/// The others answer heartbeats but fetch nothing, so the primary stays what it is: nothing but
+/// the write concern of each command tells that no majority has the step.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn g1_what_only_the_primary_has_is_no_grant() {
+    let _turn = TURN.lock().await;
+    let set = tokio::task::block_in_place(MongoSet::start);
+    let client = Client::connect(&set.url()).await.unwrap();
+    let ttl = ms(4_000);
+    let short = lock(&client, "a", ttl);
+    let first = short.acquire().await.unwrap();
+    let token = first.token();
+    first.release().await.unwrap();
+    let fetching = |mode: &str| {
+        for member in set.secondaries() {
+            let stop = doc! { "configureFailPoint": "stopReplProducer", "mode": mode };
+            set.members[member].admin(stop);
+        }
+    };
+    tokio::task::block_in_place(|| fetching("alwaysOn"));
+    for lock in [&short, &lock(&client, "b", ttl)] {
+        let error = lock.try_acquire().await.unwrap_err();
+        assert_eq!(error.kind().code(), "UNAVAILABLE", "{error}");
+    }
+    tokio::task::block_in_place(|| fetching("off"));
+    let next = soon("a lease when they fetch again", async {
+        loop {
+            if let Ok(lease) = short.acquire().await {
+                return lease;
+            }
+        }
+    });
+    assert!(next.await.token() > token);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

@@ -30,6 +30,21 @@ async fn g8_fifty_first_ever_acquires_at_once_are_all_served() {
     }
 }
 
+/// Servers before 6.0 tell of two first steps that met; the second is sent again at once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn g8_a_first_step_that_met_another_is_sent_again() {
+    let server = tokio::task::block_in_place(MongoServer::start);
+    let client = Client::connect(&server.url()).await.unwrap();
+    let fault = doc! {
+        "failCommands": ["findAndModify"],
+        "errorCode": 11_000,
+        "errorExtraInfo": { "keyPattern": { "_id": 1 }, "keyValue": { "_id": "a" } },
+    };
+    tokio::task::block_in_place(|| server.fail_commands(3, fault));
+    let lease = lock(&client, "a", ms(30_000)).try_acquire().await.unwrap();
+    assert!(lease.is_some(), "a free lock");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn g4_leases_end_by_the_servers_time_also_when_nothing_is_ever_deleted() {
     let arguments = ["--setParameter", "ttlMonitorEnabled=false"];

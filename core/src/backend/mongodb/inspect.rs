@@ -82,22 +82,27 @@ impl Shared {
             let (Some(owner), Some(token)) = (info.owner, info.token) else {
                 return Ok(false);
             };
-            let filter = rawdoc! {
-                "_id": name.as_str(),
-                "v": LAYOUT,
-                "h.o": owner,
-                "t": token.get() as i64,
-            };
-            let pipeline = steps::force_release(self.client);
-            let fields = rawdoc! { "_id": 1 };
-            let step = self.store.step(filter, pipeline, false, fields, self.request_timeout);
-            if step.await.map_err(|fault| self.store.explain(&fault))?.is_some() {
+            if self.end_lease(name, &owner, token).await? {
                 return Ok(true);
             }
         }
         Err(Error::unavailable(
             "the lock changed hands meanwhile; nothing was released, look again",
         ))
+    }
+
+    /// Ends this lease and no other; false if it is over already.
+    pub(super) async fn end_lease(&self, name: &Name, owner: &str, token: Token) -> Result<bool> {
+        let filter = rawdoc! {
+            "_id": name.as_str(),
+            "v": LAYOUT,
+            "h.o": owner,
+            "t": token.get() as i64,
+        };
+        let pipeline = steps::force_release(self.client);
+        let fields = rawdoc! { "_id": 1 };
+        let step = self.store.step(filter, pipeline, false, fields, self.request_timeout);
+        Ok(step.await.map_err(|fault| self.store.explain(&fault))?.is_some())
     }
 
     async fn find(&self, name: &Name) -> Result<Option<Document>> {

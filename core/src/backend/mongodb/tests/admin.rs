@@ -51,6 +51,24 @@ async fn g6_a_forced_release_counts_as_lost_and_hands_on() {
     assert!(!scene.mongo.force_release(&name).await.unwrap());
 }
 
+/// The lock may change hands between the look and the step: who came meanwhile was not meant.
+#[tokio::test]
+async fn g6_a_forced_release_ends_no_other_lease_than_the_one_that_was_seen() {
+    let scene = Scene::new().await;
+    let (seen, token) = scene.hold(TTL).await;
+    scene.release(&seen, token).await;
+    let (holder, next) = scene.hold(TTL).await;
+    let before = scene.document().await;
+    for (place, token) in [(&seen, token), (&seen, next), (&holder, token)] {
+        let owner = place.owner.to_string();
+        assert!(!scene.mongo.shared.end_lease(&place.name, &owner, token).await.unwrap());
+        assert_eq!(scene.document().await, before);
+    }
+    let owner = holder.owner.to_string();
+    assert!(scene.mongo.shared.end_lease(&holder.name, &owner, next).await.unwrap());
+    assert_eq!(scene.holder().await, None);
+}
+
 #[tokio::test]
 async fn g6_list_shows_what_is_held_or_waited_for_and_nothing_else() {
     let scene = Scene::new().await;
@@ -58,7 +76,7 @@ async fn g6_list_shows_what_is_held_or_waited_for_and_nothing_else() {
     scene.release(&released, token).await;
     scene.insert(doc! { "_id": "foreign", "h": 1 }).await;
     scene.insert(doc! { "_id": 5, "v": 1, "h": 1 }).await;
-    let places: Vec<_> = (0..600).map(|n| place(&format!("held {n:03}"), TTL)).collect();
+    let places: Vec<_> = (0..600).map(|n| place(&format!("held {n:03}"), 10 * TTL)).collect();
     futures_util::future::join_all(places.iter().map(|place| scene.intro(place))).await;
     let mut names: Vec<_> =
         scene.mongo.list().await.unwrap().into_iter().map(|info| info.name).collect();

@@ -253,6 +253,31 @@ async fn g7_the_purge_date_is_raised_once_an_hour_and_never_comes_near_a_lease()
 }
 
 #[tokio::test]
+async fn g7_the_purge_date_keeps_its_distance_from_the_longest_lease_too() {
+    let scene = Scene::new().await;
+    let day = ms(24 * 3_600_000);
+    let early = || scene.set_time("purge", 16 * 3_600_000);
+    let assert_far = async |step: &str| {
+        let document = scene.document().await;
+        let distance = time(&document, "purge") - time(&document, "u");
+        assert!(distance >= 23 * 3_600_000, "{distance} ms after {step}");
+    };
+    let (place, token) = scene.hold(day).await;
+    early().await;
+    scene.again(&place).await;
+    assert_far("a look").await;
+    early().await;
+    let lease = crate::backend::Renewal { place: place.clone(), token };
+    scene.mongo.renew(vec![lease]).await.unwrap().pop().unwrap().unwrap();
+    assert_far("a renewal").await;
+    scene.release(&place, token).await;
+    early().await;
+    assert!(scene.mongo.shared.loneliness.is(&place.name));
+    scene.hold(day).await;
+    assert_far("a short grant").await;
+}
+
+#[tokio::test]
 async fn g8_many_first_requests_at_once_make_one_holder_and_one_queue() {
     let scene = Scene::new().await;
     let places: Vec<_> = (0..50).map(|_| place("n", TTL)).collect();

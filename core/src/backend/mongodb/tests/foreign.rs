@@ -3,7 +3,17 @@
 use super::*;
 
 fn shapes() -> Vec<Document> {
+    let now = DateTime::now();
+    // Every field of ours, so that nothing but the layout tells it apart.
+    let whole = doc! {
+        "_id": "n", "v": 0, "t": 5_i64, "f": "R", "l": 4_i64, "h": Bson::Null, "u": now, "q": {},
+        "n": "", "w": "", "x": [], "z": now, "purge": now,
+    };
+    let mut without_layout = whole.clone();
+    without_layout.remove("v");
     vec![
+        whole,
+        without_layout,
         // As hand-written locks have it.
         doc! { "_id": "n", "owner": "host-1", "expires": DateTime::now() },
         doc! { "_id": "n", "locked": true, "v": "1" },

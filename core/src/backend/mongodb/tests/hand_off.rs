@@ -23,7 +23,8 @@ async fn g5_a_release_hands_the_lock_to_the_first_contender_for_the_claim_window
     let window = time(&document, "u") - time(&document, "h.a");
     assert!((4_900..=5_000).contains(&window), "{window}");
     assert_eq!(scene.queue().await, [second.owner.to_string()]);
-    // Its own look claims it for a full ttl.
+    // Its own look claims it for a full ttl. A slow machine may not be in time for the window.
+    scene.set_time("u", 20_000).await;
     assert_eq!(granted(scene.again(&first).await).get(), next);
     let document = scene.document().await;
     assert_eq!(document.get_document("h").unwrap().get_str("k").unwrap(), "own");
@@ -34,11 +35,11 @@ async fn g5_a_release_hands_the_lock_to_the_first_contender_for_the_claim_window
 async fn g4_a_short_ttl_bounds_the_claim_window() {
     let scene = Scene::new().await;
     let (holder, token) = scene.hold(TTL).await;
-    scene.intro(&place("n", ms(4_000))).await;
+    scene.intro(&place("n", ms(4_900))).await;
     scene.release(&holder, token).await;
     let document = scene.document().await;
-    assert_eq!(document.get_document("h").unwrap().get_i64("ttl").unwrap(), 4_000);
-    assert!(time(&document, "u") - time(&document, "h.a") <= 4_000);
+    assert_eq!(document.get_document("h").unwrap().get_i64("ttl").unwrap(), 4_900);
+    assert!(time(&document, "u") - time(&document, "h.a") <= 4_900);
 }
 
 /// A release that waited on the server, behind a newer look of the contender: that look's answer
@@ -96,7 +97,7 @@ async fn g4_dead_contenders_are_passed_over_and_forgotten() {
     }
     scene.set_time(&entry(&long, "s"), -25_001).await;
     scene.set_time(&entry(&short, "s"), -901).await;
-    scene.set_time(&entry(&live, "s"), -15_000).await;
+    scene.set_time(&entry(&live, "s"), -6_000).await;
     scene.release(&holder, token).await;
     assert_eq!(scene.holder().await, Some(live.owner.to_string()));
     assert!(scene.queue().await.is_empty());

@@ -5,6 +5,7 @@
 //! newer step would have left there, and then send the old one.
 
 use std::future::Future;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -13,7 +14,7 @@ use mongodb::Collection;
 use mongodb::bson::{Bson, DateTime, Document, doc};
 
 use super::MongoDb;
-use crate::backend::{Backend, Look, Mode, Place, Queued, Verdict};
+use crate::backend::{Backend, Look, Mode, Place, Queued, Renewal, Renewed, Request, Verdict};
 use crate::error::Result;
 use crate::name::Name;
 use crate::options::{ClientOptions, Family, Settings};
@@ -43,7 +44,7 @@ const fn ms(n: u64) -> Duration {
 struct Scene {
     url: String,
     collection: String,
-    mongo: MongoDb,
+    mongo: Patient,
     wakeups: Arc<Wakeups>,
     raw: Collection<Document>,
 }
@@ -69,7 +70,7 @@ impl Scene {
     }
 
     /// Another client of the same collection.
-    async fn client(&self) -> MongoDb {
+    async fn client(&self) -> Patient {
         connect(&self.url, &self.collection).await.0
     }
 
@@ -151,6 +152,53 @@ impl Scene {
     }
 }
 
+/// Sends what was not answered in time again, as the protocol has it: on a machine that is busy or
+/// was paused that is no fault. What becomes of it is the same (G8).
+struct Patient(MongoDb);
+
+impl Deref for Patient {
+    type Target = MongoDb;
+
+    fn deref(&self) -> &MongoDb {
+        &self.0
+    }
+}
+
+impl Patient {
+    async fn contend(&self, place: &Arc<Place>, mode: Mode) -> Result<Look> {
+        answered(|| self.0.contend(place, mode)).await
+    }
+
+    async fn release(
+        &self,
+        place: &Arc<Place>,
+        token: Option<Token>,
+        mark: bool,
+    ) -> Result<Verdict> {
+        answered(|| self.0.release(place, token, mark)).await
+    }
+
+    async fn renew(&self, leases: Vec<Renewal>) -> Result<Vec<Result<Renewed>>> {
+        let renewed = answered(|| {
+            let renewing = self.0.renew(leases.clone());
+            Box::pin(async { renewing.await?.into_iter().collect::<Result<Vec<_>>>() })
+        });
+        Ok(renewed.await?.into_iter().map(Ok).collect())
+    }
+}
+
+async fn answered<T>(send: impl Fn() -> Request<T>) -> Result<T> {
+    let start = Instant::now();
+    loop {
+        match send().await {
+            Err(error) if error.is_passing() && start.elapsed() < PATIENCE => {
+                tokio::time::sleep(ms(10)).await;
+            }
+            answer => return answer,
+        }
+    }
+}
+
 impl Drop for Scene {
     /// The collection goes with the scene; if its runtime has ended, the server's does later.
     fn drop(&mut self) {
@@ -180,11 +228,11 @@ async fn try_connect(url: &str, settings: &Settings) -> Result<MongoDb> {
     MongoDb::connect(&target, settings, Arc::default()).await
 }
 
-async fn connect(url: &str, collection: &str) -> (MongoDb, Arc<Wakeups>) {
+async fn connect(url: &str, collection: &str) -> (Patient, Arc<Wakeups>) {
     let wakeups = Arc::<Wakeups>::default();
     let (target, _) = Target::parse(url).unwrap();
     let mongo = MongoDb::connect(&target, &settings(collection), wakeups.clone()).await.unwrap();
-    (mongo, wakeups)
+    (Patient(mongo), wakeups)
 }
 
 fn place(name: &str, ttl: Duration) -> Arc<Place> {
@@ -238,11 +286,11 @@ fn queued(look: Look) -> Queued {
 #[track_caller]
 fn assert_just_below(value: i64, of: Duration) {
     let of = of.as_millis() as i64;
-    assert!(value <= of && value > of - 10_000.min(of / 2), "{value} ms is not about {of} ms");
+    assert!(value <= of && value > of - 20_000.min(of / 3 * 2), "{value} ms is not about {of} ms");
 }
 
 /// Long enough for anything but a hang on a busy machine.
-const PATIENCE: Duration = ms(20_000);
+const PATIENCE: Duration = ms(60_000);
 
 /// Waits for the future, and fails with `what` if it does not come.
 async fn soon<F: Future>(what: &str, future: F) -> F::Output {

@@ -106,3 +106,33 @@ async fn g8_a_short_grant_whose_answer_was_lost_is_found_by_the_long_form() {
     let token = granted(scene.intro(&place).await);
     assert_eq!(granted(scene.intro(&place).await), token);
 }
+
+#[tokio::test]
+async fn g6_a_short_release_leaves_the_lease_of_another_alone() {
+    let scene = lonely_scene().await;
+    let other = scene.client().await;
+    let (late, token) = scene.hold(TTL).await;
+    scene.expire().await;
+    let holder = place("n", TTL);
+    let next = granted(other.contend(&holder, Mode::Intro).await.unwrap());
+    let before = scene.document().await;
+    for token in [token, next] {
+        let released = scene.mongo.shared.short_release(&late, token).await;
+        assert!(!released.unwrap(), "{token} of {next}");
+        assert_eq!(scene.document().await, before);
+    }
+    assert!(scene.mongo.shared.loneliness.is(&late.name));
+    assert_eq!(scene.release(&late, token).await, Verdict::Lost);
+    assert_eq!(scene.document().await, before);
+}
+
+#[tokio::test]
+async fn g8_a_short_grant_after_a_lost_lease_counts_that_one_as_lost() {
+    let scene = lonely_scene().await;
+    let (lost, token) = scene.hold(TTL).await;
+    assert!(scene.client().await.force_release(&lost.name).await.unwrap());
+    assert!(scene.mongo.shared.loneliness.is(&lost.name));
+    scene.hold(TTL).await;
+    assert_eq!(number(&scene.document().await, "l"), token.get());
+    assert_eq!(scene.release(&lost, token).await, Verdict::Lost);
+}

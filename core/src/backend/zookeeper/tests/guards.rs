@@ -54,3 +54,20 @@ async fn g1_a_session_without_our_nodes_after_a_reconnect_is_given_up() {
     until("the end of the place", || async { scene.again(&place).await == Look::Gone }).await;
     assert!(scene.nodes().await.is_empty());
 }
+
+/// Between two connections the same may happen to a create: its node is not of our session, and
+/// would vanish with the other one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn g1_a_created_node_of_another_session_is_no_grant() {
+    let scene = Scene::new().await;
+    let (first, _) = scene.hold(TTL).await;
+    let keeper = scene.keeper(&first);
+    scene.release(&first).await;
+    scene.proxy.once(Frame::Answer(Op::Create), Fate::Disown);
+    assert_eq!(scene.intro(&place(TTL)).await, Look::Gone);
+    soon("the end of the session", keeper.over()).await;
+    // What comes next has another session.
+    let next = place(TTL);
+    scene.intro(&next).await;
+    assert_ne!(scene.keeper(&next).session.id(), keeper.session.id());
+}

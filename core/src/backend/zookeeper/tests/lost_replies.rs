@@ -3,6 +3,9 @@
 use super::proxy::{Fate, Frame, Op};
 use super::*;
 use crate::backend::Verdict;
+use crate::clock;
+use crate::contender::Grant;
+use crate::lease::Held;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn g7_a_node_whose_create_got_no_reply_is_found_again() {
@@ -103,6 +106,20 @@ async fn g2_a_session_that_was_ended_from_outside_loses_its_leases() {
     until("the end of the lease", || async { scene.again(&holder).await == Look::Gone }).await;
     let (_, token) = scene.hold(ms(1_000)).await;
     assert!(token.get() > 0);
+}
+
+/// Its deadline is far away, and its next renewal too.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn g2_the_end_of_a_session_is_told_to_its_holders_at_once() {
+    let scene = Scene::new().await;
+    let (place, token) = scene.hold(TTL).await;
+    let now = clock::Instant::now();
+    let deadline = now.plus(10 * TTL);
+    let grant = Grant { token, sent: now, deadline, handed_off: false };
+    let held = Arc::new(Held::new(place.clone(), grant, None, true, false, now));
+    scene.zookeeper.shared.wakeups.hold(place.owner, held.clone());
+    end_session(&scene, &place).await;
+    until("the loss of the lease", || std::future::ready(!held.is_held())).await;
 }
 
 /// Ends the session as whoever knows its password can: comes in with it and closes it.

@@ -75,6 +75,8 @@ pub(super) enum Fate {
     Lose,
     /// It never arrives, and the connection ends.
     Cut,
+    /// The answer to a create, changed to tell of a node of another session.
+    Disown,
     /// It, and all behind it, waits until [`Proxy::open`].
     Hold,
 }
@@ -265,6 +267,7 @@ impl Shared {
                 Fate::Pass => {}
                 Fate::Lose => continue,
                 Fate::Cut => return,
+                Fate::Disown => disown(&mut body),
                 Fate::Hold => {
                     let mut gate = self.gate.subscribe();
                     self.held.send_modify(|count| *count += 1);
@@ -291,4 +294,11 @@ async fn arrive(
             return;
         }
     }
+}
+
+/// Changes the session in the stat that an answer ends with.
+fn disown(answer: &mut [u8]) {
+    // Behind it: lengths of the data, number of children, last transaction on these.
+    let owner = answer.len() - (4 + 4 + 8) - 1;
+    answer[owner] ^= 1;
 }
