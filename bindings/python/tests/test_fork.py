@@ -1,8 +1,8 @@
 """G9: in a forked child, what belongs to the parent is foreign, and a new client just works."""
 
 import pytest
-from conftest import server_url
 
+from conftest import server_url
 from support import Program
 
 PRELUDE = """

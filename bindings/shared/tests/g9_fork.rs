@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used)]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
 
 use fencelock::blocking::Client;
 
@@ -69,11 +70,42 @@ fn a_new_client_in_the_child_just_works(url: &str) {
     lease.release().unwrap();
 }
 
-/// The shared server of `make test`.
+/// The client crate's threads do not exist in the child: a clear error instead of a hang.
+fn a_new_client_in_the_child_is_refused_at_once(url: &str) {
+    let client = Client::connect(url).unwrap();
+    let lease = client.lock("g9 new").unwrap().acquire().unwrap();
+    let ended_well = in_child(|| {
+        let start = Instant::now();
+        let error = Client::connect(url).unwrap_err();
+        assert_eq!(error.kind().code(), "UNSUPPORTED");
+        assert!(error.to_string().contains("fork"));
+        assert!(start.elapsed() < Duration::from_secs(1));
+    });
+    assert!(ended_well);
+    assert!(lease.is_held());
+    lease.release().unwrap();
+}
+
+/// The shared servers of `make test`.
+fn server(variable: &str, service: &str) -> String {
+    std::env::var(variable).unwrap_or_else(|_| {
+        panic!("{variable} is not set; `make test` sets it, as does `tests/services/run {service} COMMAND`")
+    })
+}
+
+fn zookeeper_url(test: &str) -> String {
+    let url = server("FENCELOCK_TEST_ZOOKEEPER_URL", "zookeeper");
+    format!("{url}?fl.root=/g9-{}-{test}", std::process::id())
+}
+
+fn mongodb_url(test: &str) -> String {
+    let url = server("FENCELOCK_TEST_MONGODB_URL", "mongodb");
+    let sign = if url.contains('?') { '&' } else { '?' };
+    format!("{url}{sign}fl.collection=g9-{}-{test}.locks", std::process::id())
+}
+
 fn redis_url() -> String {
-    let url = std::env::var("FENCELOCK_TEST_REDIS_URL").expect(
-        "FENCELOCK_TEST_REDIS_URL is not set; `make test` sets it, as does `tests/services/run redis COMMAND`",
-    );
+    let url = server("FENCELOCK_TEST_REDIS_URL", "redis");
     format!("{url}?fl.prefix=g9-{}:", std::process::id())
 }
 
@@ -94,6 +126,16 @@ fn g9_a_child_touches_nothing_of_its_parent_redis() {
 }
 
 #[test]
+fn g9_a_child_touches_nothing_of_its_parent_mongodb() {
+    a_child_touches_nothing_of_its_parent(&mongodb_url("parent"));
+}
+
+#[test]
+fn g9_a_child_touches_nothing_of_its_parent_zookeeper() {
+    a_child_touches_nothing_of_its_parent(&zookeeper_url("parent"));
+}
+
+#[test]
 fn g9_a_new_client_in_the_child_just_works_file() {
     let directory = tempfile::tempdir().unwrap();
     a_new_client_in_the_child_just_works(&format!("file://{}/l", directory.path().display()));
@@ -102,4 +144,14 @@ fn g9_a_new_client_in_the_child_just_works_file() {
 #[test]
 fn g9_a_new_client_in_the_child_just_works_redis() {
     a_new_client_in_the_child_just_works(&redis_url());
+}
+
+#[test]
+fn g9_a_new_client_in_the_child_just_works_mongodb() {
+    a_new_client_in_the_child_just_works(&mongodb_url("child"));
+}
+
+#[test]
+fn g9_a_new_client_in_the_child_is_refused_at_once_zookeeper() {
+    a_new_client_in_the_child_is_refused_at_once(&zookeeper_url("child"));
 }

@@ -18,6 +18,9 @@ pub(crate) const MIN_SESSION: Duration = Duration::from_millis(200);
 /// So long after they last heard of each other a leader and a follower part.
 pub(crate) const SYNC_LIMIT: Duration = Duration::from_secs(2);
 
+/// What TLS takes, and Debian's zookeeper.jar does not name.
+const NETTY: &str = ":/usr/share/java/netty-codec.jar:/usr/share/java/netty-resolver.jar:/usr/share/java/netty-transport-native-unix-common.jar";
+
 pub(crate) struct ZooKeeperServer {
     pub(crate) process: ServerProcess,
     port: Port,
@@ -68,7 +71,7 @@ impl ZooKeeperServer {
             // Else a member whose vote was lost with a link casts it again after up to a minute.
             .arg("-Dzookeeper.fastleader.maxNotificationInterval=400")
             .args(["-Dzookeeper.cnxTimeout=1000", "-cp"])
-            .arg(of("FENCELOCK_TEST_ZOOKEEPER_CLASSPATH", jars))
+            .arg(of("FENCELOCK_TEST_ZOOKEEPER_CLASSPATH", jars) + NETTY)
             .arg("org.apache.zookeeper.server.quorum.QuorumPeerMain")
             .arg(file);
         let process = ServerProcess::start(command, &dir.path().join("log"));

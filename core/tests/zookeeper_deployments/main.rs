@@ -1,5 +1,5 @@
 //! ZooKeeper as it runs in production: ensembles whose members die, freeze or lose each other,
-//! rights, and a chroot. Real servers; a test that hurts them starts its own.
+//! rights, TLS, and a chroot. Real servers; a test that hurts them starts its own.
 
 // A test that cannot go on has failed; the lint's own exception covers only #[test] functions.
 #![allow(clippy::unwrap_used)]
@@ -34,3 +34,4 @@ mod zookeeper_server;
 
 mod partitions;
 mod rights;
+mod tls;

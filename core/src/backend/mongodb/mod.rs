@@ -11,11 +11,13 @@
 //! nothing: a short form that did not match, two first steps that met, a batch that was not
 //! complete.
 
+use std::future::IntoFuture;
 use std::sync::Arc;
 use std::time::Duration;
 
 use mongodb::Client;
 use mongodb::bson::{Document, rawdoc};
+use tokio::runtime::Handle;
 
 use self::address::Namespace;
 use self::fault::{Fault, Server};
@@ -60,6 +62,16 @@ const MEETINGS: u32 = 16;
 /// MongoDB.
 pub(super) struct MongoDb {
     shared: Arc<Shared>,
+    runtime: Handle,
+}
+
+/// A client that was forgotten and not closed. By themselves the driver's monitors, and their
+/// connections, outlive it for 10 s.
+impl Drop for MongoDb {
+    fn drop(&mut self) {
+        self.shared.watch.end();
+        drop(self.runtime.spawn(self.end_driver()));
+    }
 }
 
 /// What requests need, which may outlive the [`MongoDb`] they came from.
@@ -113,7 +125,11 @@ impl MongoDb {
             index: Index::default(),
             request_timeout,
         };
-        MongoDb { shared: Arc::new(shared) }
+        MongoDb { shared: Arc::new(shared), runtime: Handle::current() }
+    }
+
+    fn end_driver(&self) -> impl Future<Output = ()> + Send + 'static {
+        self.shared.driver.clone().shutdown().immediate(true).into_future()
     }
 }
 
@@ -185,8 +201,7 @@ impl Backend for MongoDb {
         // In a task of its own: it tells a server that may be dead about its sessions, so the caller
         // may not wait for all of it. But it should: a runtime that ends while the driver is at
         // work makes it panic.
-        let ending =
-            tokio::spawn(self.shared.driver.clone().shutdown().immediate(true).into_future());
+        let ending = self.runtime.spawn(self.end_driver());
         Box::pin(async move {
             let _ = ending.await;
             Ok(())

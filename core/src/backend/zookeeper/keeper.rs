@@ -143,6 +143,9 @@ impl Keeper {
     pub(super) async fn lasting(&self) -> Result<Instant, Fault> {
         let period = self.beat_period();
         loop {
+            if self.over.is_cancelled() {
+                return Err(Fault::Ended);
+            }
             let deadline = self.deadline();
             if Instant::now().until(deadline) >= period {
                 return Ok(deadline);
@@ -252,6 +255,7 @@ impl Keeper {
     /// A new connection. That it is still the same session is for us to check: the crate accepts
     /// another one without a word, which some look-alikes of ZooKeeper give it.
     async fn reconnected(&self) {
+        self.session.hurry();
         let seats = self.seats_where(|seat| !seat.is_leaving());
         let nodes = match self.session.ephemerals(self.root.path()).await {
             Ok(nodes) => nodes.into_iter().collect::<HashSet<_>>(),

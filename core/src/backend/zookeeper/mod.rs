@@ -36,6 +36,7 @@ mod fault;
 mod inspect;
 mod keeper;
 mod layout;
+mod nodelay;
 mod seat;
 mod sequence;
 mod session;

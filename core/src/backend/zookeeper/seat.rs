@@ -350,7 +350,9 @@ impl Visit<'_> {
         loop {
             self.connected().await;
             let sent = Instant::now();
+            // Also while this one is under way: the session may end before its answer comes.
             let in_time = sent < self.keeper.deadline();
+            let tried_before = self.seat.tried_in_time.fetch_or(in_time, Ordering::AcqRel);
             match self.session().delete(path).await {
                 Ok(()) => {
                     self.keeper.written(sent);
@@ -358,13 +360,9 @@ impl Visit<'_> {
                 }
                 Err(Fault::NoNode) => {
                     self.keeper.written(sent);
-                    let ours = self.seat.tried_in_time.load(Ordering::Acquire);
-                    return Ok(if ours { Verdict::Released } else { Verdict::Lost });
+                    return Ok(if tried_before { Verdict::Released } else { Verdict::Lost });
                 }
-                Err(Fault::ReplyLost) => {
-                    self.seat.tried_in_time.fetch_or(in_time, Ordering::AcqRel);
-                    self.pause().await;
-                }
+                Err(Fault::ReplyLost) => self.pause().await,
                 Err(Fault::Ended) => return self.nevermore().await,
                 Err(fault) => return Err(fault),
             }

@@ -16,6 +16,7 @@ use zookeeper_client as zk;
 
 use super::address::Address;
 use super::fault::Fault;
+use super::nodelay;
 use super::tls;
 use crate::clock::Instant;
 use crate::options::TlsFiles;
@@ -40,6 +41,7 @@ pub(super) struct Approach {
 /// A session, from its creation on.
 pub(super) struct Session {
     client: zk::Client,
+    hosts: Vec<String>,
     opened: Instant,
     acls: zk::Acls<'static>,
 }
@@ -162,7 +164,9 @@ impl Approach {
             Some(_) => zk::Acls::creator_all(),
             None => zk::Acls::anyone_all(),
         };
-        let session = Session { client, opened, acls };
+        let hosts = self.address.hosts.clone();
+        let session = Session { client, hosts, opened, acls };
+        session.hurry();
         if !self.address.chroot.is_empty() && session.exists("/").await?.is_none() {
             return Err(Fault::NoChroot(self.address.chroot.clone()));
         }
@@ -199,6 +203,11 @@ impl Session {
 
     pub(super) fn line(&self) -> Line {
         self.client.state().into()
+    }
+
+    /// To be called on each new connection: what is sent together is to arrive together.
+    pub(super) fn hurry(&self) {
+        nodelay::set(&self.hosts);
     }
 
     /// Returns when requests can be sent; an error when never again.

@@ -112,6 +112,35 @@ async fn g7_twenty_creates_that_are_cancelled_in_flight_leave_no_node() {
     }
 }
 
+/// `FENCELOCK_TEST_CANCELS` says how many.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn g7_acquires_cancelled_at_any_moment_leave_no_node_while_the_client_lives() {
+    let count = std::env::var("FENCELOCK_TEST_CANCELS").map_or(60, |count| count.parse().unwrap());
+    let scene = Scene::new().await;
+    let url = scene.proxy.url(&format!("?fl.root={}", scene.root));
+    let client = soon("a client", crate::Client::connect(&url)).await.unwrap();
+    // So that there are moments in which a request or its answer is under way.
+    scene.proxy.delay(ms(5));
+    for _ in 0..count / 20 {
+        let attempts = (0..20).map(|_| {
+            let lock = client.lock("n").unwrap();
+            let attempt = tokio::spawn(async move { lock.acquire().await.map(drop) });
+            let moment = ms(u64::from(getrandom::u32().unwrap() % 40));
+            async move {
+                tokio::time::sleep(moment).await;
+                attempt.abort();
+                let _ = attempt.await;
+            }
+        });
+        futures_util::future::join_all(attempts).await;
+    }
+    until("the end of all nodes", || async { scene.nodes().await.is_empty() }).await;
+    let lock = client.lock("n").unwrap();
+    let lease = soon("an answer", lock.try_acquire()).await.unwrap().expect("a free lock");
+    lease.release().await.unwrap();
+    client.close().await;
+}
+
 /// The servers remove an empty container at any moment, also between its creation and its first
 /// child.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -30,6 +30,8 @@ mod guards;
 mod lost_replies;
 mod proxy;
 mod release;
+mod round_trips;
+mod sessions;
 mod turns;
 
 const TTL: Duration = ms(30_000);

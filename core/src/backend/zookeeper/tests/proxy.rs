@@ -2,13 +2,16 @@
 //! hold and look at just those it means.
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 use super::until;
 
@@ -79,6 +82,7 @@ pub(super) enum Fate {
 }
 
 type Rule = Box<dyn FnMut(Frame) -> Fate + Send>;
+type Edit = Box<dyn FnMut(Frame, &mut [u8]) + Send>;
 
 pub(super) struct Proxy {
     port: u16,
@@ -89,6 +93,8 @@ pub(super) struct Proxy {
 struct Shared {
     server: String,
     rule: Mutex<Rule>,
+    edit: Mutex<Edit>,
+    delay: Mutex<Duration>,
     log: Mutex<Vec<Frame>>,
     gate: watch::Sender<u64>,
     held: watch::Sender<u64>,
@@ -109,6 +115,8 @@ impl Proxy {
         let shared = Arc::new(Shared {
             server,
             rule: Mutex::new(Box::new(|_| Fate::Pass)),
+            edit: Mutex::new(Box::new(|_, _| {})),
+            delay: Mutex::default(),
             log: Mutex::default(),
             gate: watch::Sender::new(0),
             held: watch::Sender::new(0),
@@ -125,6 +133,20 @@ impl Proxy {
 
     pub(super) fn url(&self, rest: &str) -> String {
         format!("zookeeper://127.0.0.1:{}/{rest}", self.port)
+    }
+
+    pub(super) fn address(&self) -> SocketAddr {
+        SocketAddr::from(([127, 0, 0, 1], self.port))
+    }
+
+    /// How long each frame is under way from now on, in either direction.
+    pub(super) fn delay(&self, delay: Duration) {
+        *self.shared.delay.lock().unwrap() = delay;
+    }
+
+    /// From now on what each frame says, without its length, goes through this.
+    pub(super) fn edit(&self, edit: impl FnMut(Frame, &mut [u8]) + Send + 'static) {
+        *self.shared.edit.lock().unwrap() = Box::new(edit);
     }
 
     /// From now on each frame meets this.
@@ -200,8 +222,20 @@ impl Shared {
 
     async fn carry(
         &self,
+        from: OwnedReadHalf,
+        to: OwnedWriteHalf,
+        under: &Under,
+        is_request: bool,
+    ) {
+        // What is under way for a while must not keep what comes behind it from being under way.
+        let (line, under_way) = mpsc::unbounded_channel();
+        tokio::join!(self.take(from, line, under, is_request), arrive(under_way, to));
+    }
+
+    async fn take(
+        &self,
         mut from: OwnedReadHalf,
-        mut to: OwnedWriteHalf,
+        line: mpsc::UnboundedSender<(Instant, Vec<u8>)>,
         under: &Under,
         is_request: bool,
     ) {
@@ -240,10 +274,24 @@ impl Shared {
                     let _ = gate.changed().await;
                 }
             }
+            (self.edit.lock().unwrap())(frame, &mut body);
             body.splice(0..0, length.to_be_bytes());
-            if to.write_all(&body).await.is_err() {
+            let due = Instant::now() + *self.delay.lock().unwrap();
+            if line.send((due, body)).is_err() {
                 return;
             }
+        }
+    }
+}
+
+async fn arrive(
+    mut under_way: mpsc::UnboundedReceiver<(Instant, Vec<u8>)>,
+    mut to: OwnedWriteHalf,
+) {
+    while let Some((due, frame)) = under_way.recv().await {
+        tokio::time::sleep_until(due).await;
+        if to.write_all(&frame).await.is_err() {
+            return;
         }
     }
 }
