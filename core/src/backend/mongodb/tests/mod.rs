@@ -76,13 +76,16 @@ impl Scene {
 
     /// The document of the name.
     async fn document(&self) -> Document {
-        self.raw.find_one(doc! { "_id": "n" }).await.unwrap().expect("a document")
+        let found = at_last(async || self.raw.find_one(doc! { "_id": "n" }).await).await;
+        found.expect("a document")
     }
 
     /// Changes the document as a step of somebody else would, by a pipeline.
     async fn set(&self, fields: Document) {
-        let filter = doc! { "_id": "n" };
-        let changed = self.raw.update_one(filter, vec![doc! { "$set": fields }]).await.unwrap();
+        let pipeline = vec![doc! { "$set": fields }];
+        let changed =
+            at_last(async || self.raw.update_one(doc! { "_id": "n" }, pipeline.clone()).await);
+        let changed = changed.await;
         assert_eq!(changed.matched_count, 1);
     }
 
@@ -205,6 +208,17 @@ async fn answered<T>(send: impl Fn() -> Request<T>) -> Result<T> {
                 tokio::time::sleep(ms(10)).await;
             }
             answer => return answer,
+        }
+    }
+}
+
+/// The answer to a request of the test's own, however long an election takes.
+async fn at_last<T>(ask: impl AsyncFn() -> mongodb::error::Result<T>) -> T {
+    let start = Instant::now();
+    loop {
+        match ask().await {
+            Err(_) if start.elapsed() < PATIENCE => tokio::time::sleep(ms(10)).await,
+            answer => return answer.unwrap(),
         }
     }
 }
