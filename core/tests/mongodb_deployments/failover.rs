@@ -211,6 +211,26 @@ async fn g1_what_only_the_primary_has_is_no_grant() {
     assert!(next.await.token() > token);
 }
 
+/// The driver may still take the old primary for the primary.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn g4_a_client_that_connects_during_an_election_gets_its_primary() {
+    let _turn = TURN.lock().await;
+    let set = tokio::task::block_in_place(MongoSet::start);
+    let url = set.url();
+    let stepping_down = tokio::task::spawn_blocking(move || {
+        for _ in 0..2 {
+            set.step_down();
+        }
+        set
+    });
+    while !stepping_down.is_finished() {
+        let connecting = ClientOptions::new().connect_timeout(Duration::from_secs(60));
+        let client = Client::connect_with(&url, connecting).await.unwrap();
+        client.close().await;
+    }
+    stepping_down.await.unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn g4_no_primary_is_reported_within_the_connect_timeout() {
     let _turn = TURN.lock().await;

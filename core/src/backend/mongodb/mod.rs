@@ -58,6 +58,8 @@ mod watch;
 const OLDEST_WIRE_VERSION: i32 = 8;
 /// How often two first steps on a name may meet. Once is rare; this many times is a fault.
 const MEETINGS: u32 = 16;
+/// Between questions to a set that is electing a primary.
+const ASK_AGAIN: Duration = Duration::from_millis(50);
 
 /// MongoDB.
 pub(super) struct MongoDb {
@@ -98,10 +100,11 @@ impl MongoDb {
         let connecting = async {
             let options = address::driver_options(target, settings).await?;
             let server = Server::new(&options);
+            let is_direct = options.direct_connection == Some(true);
             let driver = Client::with_options(options)
                 .map_err(|error| server.explain_url(&error, &target.url))?;
             let store = Arc::new(Store::new(&driver, namespace, server));
-            handshake(&store).await?;
+            handshake(&store, is_direct).await?;
             Ok(Self::new(driver, store, settings, wakeups))
         };
         match tokio::time::timeout(limit, connecting).await {
@@ -134,24 +137,33 @@ impl MongoDb {
 }
 
 /// Proves that there is a primary, that it takes our password, and that it can do what locks need.
-async fn handshake(store: &Store) -> Result<()> {
-    let hello = match store.run(rawdoc! { "hello": 1 }).await {
-        // Named so until 4.4.
-        Err(fault) if fault.is_unknown_command() => store.run(rawdoc! { "isMaster": 1 }).await,
-        answer => answer,
-    };
-    let hello = hello.map_err(|fault| store.explain(&fault))?;
-    if hello.get_str("msg").is_ok_and(|msg| msg == "isdbgrid") {
-        return Err(fault::routers());
+async fn handshake(store: &Store, is_direct: bool) -> Result<()> {
+    loop {
+        let hello = match store.run(rawdoc! { "hello": 1 }).await {
+            // Named so until 4.4.
+            Err(fault) if fault.is_unknown_command() => store.run(rawdoc! { "isMaster": 1 }).await,
+            answer => answer,
+        };
+        let hello = hello.map_err(|fault| store.explain(&fault))?;
+        if hello.get_str("msg").is_ok_and(|msg| msg == "isdbgrid") {
+            return Err(fault::routers());
+        }
+        if hello.get_i32("maxWireVersion").is_ok_and(|version| version < OLDEST_WIRE_VERSION) {
+            return Err(fault::too_old());
+        }
+        let flag = |field: &str| hello.get_bool(field).unwrap_or(false);
+        if flag("isWritablePrimary") || flag("ismaster") {
+            return Ok(());
+        }
+        if is_direct {
+            return Err(store
+                .server
+                .unavailable("is a secondary; locks need the primary")
+                .lasting());
+        }
+        // It was the primary a moment ago, and the driver does not know yet that it stepped down.
+        tokio::time::sleep(ASK_AGAIN).await;
     }
-    if hello.get_i32("maxWireVersion").is_ok_and(|version| version < OLDEST_WIRE_VERSION) {
-        return Err(fault::too_old());
-    }
-    let flag = |field: &str| hello.get_bool(field).unwrap_or(false);
-    if flag("isWritablePrimary") || flag("ismaster") {
-        return Ok(());
-    }
-    Err(store.server.unavailable("is a secondary; locks need the primary").lasting())
 }
 
 impl Backend for MongoDb {
