@@ -224,7 +224,7 @@ async fn g4_a_client_that_connects_during_an_election_gets_its_primary() {
         set
     });
     while !stepping_down.is_finished() {
-        let connecting = ClientOptions::new().connect_timeout(Duration::from_secs(60));
+        let connecting = fencelock::ClientOptions::new().connect_timeout(Duration::from_secs(60));
         let client = Client::connect_with(&url, connecting).await.unwrap();
         client.close().await;
     }
