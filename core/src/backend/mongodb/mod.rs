@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mongodb::Client;
-use mongodb::bson::{Document, rawdoc};
+use mongodb::bson::{Document, RawArrayBuf, RawDocumentBuf, rawdoc};
 use tokio::runtime::Handle;
 
 use self::address::Namespace;
@@ -251,18 +251,9 @@ impl Shared {
     }
 
     async fn look(&self, place: &Place, mode: Mode) -> Result<Option<Document>, Fault> {
-        let mut meetings = 0;
-        loop {
-            let filter = rawdoc! { "_id": place.name.as_str() };
-            let pipeline = steps::contend(place, self.client, mode);
-            let fields = document::look_fields(place.owner);
-            let upsert = mode != Mode::Again;
-            let step = self.store.step(filter, pipeline, upsert, fields, self.limit(place.ttl));
-            match step.await {
-                Err(fault) if fault.is_duplicate_key() && meetings < MEETINGS => meetings += 1,
-                answer => return answer,
-            }
-        }
+        let fields = document::look_fields(place.owner);
+        let pipeline = || steps::contend(place, self.client, mode);
+        self.step(place, pipeline, mode != Mode::Again, fields).await
     }
 
     async fn release(&self, place: &Place, token: Option<Token>, mark: bool) -> Result<Verdict> {
@@ -287,13 +278,24 @@ impl Shared {
     }
 
     async fn end(&self, place: &Place, mark: bool) -> Result<Option<Document>, Fault> {
+        let pipeline = || steps::release(place, self.client, mark);
+        self.step(place, pipeline, mark, document::release_fields()).await
+    }
+
+    /// A whole step, which is sent again at once where it met another that was first on its name.
+    async fn step(
+        &self,
+        place: &Place,
+        pipeline: impl Fn() -> RawArrayBuf,
+        upsert: bool,
+        fields: RawDocumentBuf,
+    ) -> Result<Option<Document>, Fault> {
+        let limit = self.limit(place.ttl);
         let mut meetings = 0;
         loop {
             let filter = rawdoc! { "_id": place.name.as_str() };
-            let pipeline = steps::release(place, self.client, mark);
-            let fields = document::release_fields();
-            let step = self.store.step(filter, pipeline, mark, fields, self.limit(place.ttl));
-            match step.await {
+            let answer = self.store.step(filter, pipeline(), upsert, fields.clone(), limit).await;
+            match answer {
                 Err(fault) if fault.is_duplicate_key() && meetings < MEETINGS => meetings += 1,
                 answer => return answer,
             }
