@@ -29,6 +29,8 @@ mod mongodb;
 mod redis;
 #[cfg(any(feature = "memory", feature = "file"))]
 mod table;
+#[cfg(all(test, any(feature = "redis", feature = "mongodb", feature = "zookeeper")))]
+mod testing;
 #[cfg(feature = "zookeeper")]
 mod zookeeper;
 

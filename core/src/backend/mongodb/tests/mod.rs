@@ -4,7 +4,6 @@
 //! one in time only by what the document says. So these tests write into the document what a
 //! newer step would have left there, and then send the old one.
 
-use std::future::Future;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -14,7 +13,8 @@ use mongodb::Collection;
 use mongodb::bson::{Bson, DateTime, Document, doc};
 
 use super::MongoDb;
-use crate::backend::{Backend, Look, Mode, Place, Queued, Renewal, Renewed, Request, Verdict};
+use crate::backend::testing::{self, PATIENCE, ms, queued, soon, until};
+use crate::backend::{Backend, Look, Mode, Place, Renewal, Renewed, Request, Verdict};
 use crate::error::Result;
 use crate::name::Name;
 use crate::options::{ClientOptions, Family, Settings};
@@ -34,10 +34,6 @@ mod short;
 mod watch;
 
 const TTL: Duration = Duration::from_secs(30);
-
-const fn ms(n: u64) -> Duration {
-    Duration::from_millis(n)
-}
 
 /// A collection of its own on the shared server, a client's backend on it, and a handle of our
 /// own to look behind the scenes.
@@ -302,18 +298,7 @@ fn number(document: &Document, field: &str) -> u64 {
 
 #[track_caller]
 fn granted(look: Look) -> Token {
-    match look {
-        Look::Granted(token, _) => token,
-        other => panic!("not granted: {other:?}"),
-    }
-}
-
-#[track_caller]
-fn queued(look: Look) -> Queued {
-    match look {
-        Look::Queued(queued) => queued,
-        other => panic!("not queued: {other:?}"),
-    }
+    testing::granted(look).0
 }
 
 /// Whether `value` is at most `of`, and not so much less that it could be something else.
@@ -321,21 +306,4 @@ fn queued(look: Look) -> Queued {
 fn assert_just_below(value: i64, of: Duration) {
     let of = of.as_millis() as i64;
     assert!(value <= of && value > of - 20_000.min(of / 3 * 2), "{value} ms is not about {of} ms");
-}
-
-/// Long enough for anything but a hang on a busy machine.
-const PATIENCE: Duration = ms(60_000);
-
-/// Waits for the future, and fails with `what` if it does not come.
-async fn soon<F: Future>(what: &str, future: F) -> F::Output {
-    tokio::time::timeout(PATIENCE, future).await.unwrap_or_else(|_| panic!("never came: {what}"))
-}
-
-/// Waits until the condition holds.
-async fn until<F: Future<Output = bool>>(what: &str, mut condition: impl FnMut() -> F) {
-    let start = Instant::now();
-    while !soon(what, condition()).await {
-        assert!(start.elapsed() < PATIENCE, "never came: {what}");
-        tokio::time::sleep(ms(2)).await;
-    }
 }

@@ -3,14 +3,14 @@
 //! What a client makes of the answers is tested in `core/tests/contract`. `tests/chaos/mutants`
 //! shows that each rule of the protocol is held by a test that fails without it.
 
-use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use redis::{Connection, FromRedisValue, ToRedisArgs};
 
 use super::{Redis, scripts, value};
-use crate::backend::{Backend, Look, Mode, Place, Queued};
+use crate::backend::testing::{self, PATIENCE, ms, queued, soon, until};
+use crate::backend::{Backend, Look, Mode, Place};
 use crate::name::Name;
 use crate::options::{ClientOptions, Family, Settings};
 use crate::owner::OwnerId;
@@ -40,10 +40,6 @@ use redis_server::RedisServer;
 
 const PREFIX: &str = "fencelock:";
 const TTL: Duration = Duration::from_secs(30);
-
-const fn ms(n: u64) -> Duration {
-    Duration::from_millis(n)
-}
 
 /// A server, a client's backend on it, and a connection of our own to look behind the scenes.
 struct Scene {
@@ -215,18 +211,7 @@ fn owner_value(place: &Place, redis: &Redis) -> String {
 
 #[track_caller]
 fn granted(look: Look) -> Token {
-    match look {
-        Look::Granted(token, _) => token,
-        other => panic!("not granted: {other:?}"),
-    }
-}
-
-#[track_caller]
-fn queued(look: Look) -> Queued {
-    match look {
-        Look::Queued(queued) => queued,
-        other => panic!("not queued: {other:?}"),
-    }
+    testing::granted(look).0
 }
 
 /// Whether `value` is at most `of`, and not so much less that it could be something else.
@@ -234,21 +219,4 @@ fn queued(look: Look) -> Queued {
 fn assert_just_below(value: i64, of: Duration) {
     let of = of.as_millis() as i64;
     assert!(value <= of && value > of - 5_000.min(of / 2), "{value} ms is not about {of} ms");
-}
-
-/// Long enough for anything but a hang on a busy machine.
-const PATIENCE: Duration = ms(20_000);
-
-/// Waits for the future, and fails with `what` if it does not come.
-async fn soon<F: Future>(what: &str, future: F) -> F::Output {
-    tokio::time::timeout(PATIENCE, future).await.unwrap_or_else(|_| panic!("never came: {what}"))
-}
-
-/// Waits until the condition holds.
-async fn until<F: Future<Output = bool>>(what: &str, mut condition: impl FnMut() -> F) {
-    let start = Instant::now();
-    while !soon(what, condition()).await {
-        assert!(start.elapsed() < PATIENCE, "never came: {what}");
-        tokio::time::sleep(ms(2)).await;
-    }
 }

@@ -4,7 +4,6 @@
 //! What a client makes of the answers is tested in `core/tests/contract`, what servers do that
 //! die or lose each other in `core/tests/zookeeper_deployments`.
 
-use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -14,7 +13,8 @@ use zookeeper_client as zk;
 use self::proxy::Proxy;
 use super::ZooKeeper;
 use super::keeper::Keeper;
-use crate::backend::{Backend, Look, Mode, Place, Queued, Request};
+use crate::backend::testing::{self, PATIENCE, ms, queued, soon, until};
+use crate::backend::{Backend, Look, Mode, Place, Request};
 use crate::name::Name;
 use crate::options::{ClientOptions, Family, Settings};
 use crate::owner::OwnerId;
@@ -35,13 +35,6 @@ mod sessions;
 mod turns;
 
 const TTL: Duration = ms(30_000);
-/// Long enough for anything but a hang on a busy machine.
-const PATIENCE: Duration = ms(20_000);
-
-const fn ms(n: u64) -> Duration {
-    Duration::from_millis(n)
-}
-
 /// A client's backend behind a proxy of its own, and a session of ours to look behind the scenes.
 struct Scene {
     proxy: Proxy,
@@ -198,30 +191,7 @@ fn place(ttl: Duration) -> Arc<Place> {
 
 #[track_caller]
 fn granted(look: Look) -> Token {
-    match look {
-        Look::Granted(token, Term::Until(_)) => token,
-        other => panic!("not granted: {other:?}"),
-    }
-}
-
-#[track_caller]
-fn queued(look: Look) -> Queued {
-    match look {
-        Look::Queued(queued) => queued,
-        other => panic!("not queued: {other:?}"),
-    }
-}
-
-/// Waits for the future, and fails with `what` if it does not come.
-async fn soon<F: Future>(what: &str, future: F) -> F::Output {
-    tokio::time::timeout(PATIENCE, future).await.unwrap_or_else(|_| panic!("never came: {what}"))
-}
-
-/// Waits until the condition holds.
-async fn until<F: Future<Output = bool>>(what: &str, mut condition: impl FnMut() -> F) {
-    let start = Instant::now();
-    while !soon(what, condition()).await {
-        assert!(start.elapsed() < PATIENCE, "never came: {what}");
-        tokio::time::sleep(ms(2)).await;
-    }
+    let (token, term) = testing::granted(look);
+    assert!(matches!(term, Term::Until(_)), "{term:?}");
+    token
 }
