@@ -4,6 +4,8 @@
 // A test that cannot go on has failed; the lint's own exception covers only #[test] functions.
 #![allow(clippy::unwrap_used)]
 
+#[path = "../support/authority.rs"]
+mod authority;
 #[allow(dead_code, reason = "shared with other tests")]
 #[path = "../support/redis_cluster.rs"]
 mod redis_cluster;

@@ -4,46 +4,10 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use fencelock::{Client, ClientOptions};
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 
+use crate::authority::Authority;
 use crate::redis_server::{RedisServer, SECOND_PORT};
 use crate::site::{ms, queue_up, soon};
-
-/// An authority, and certificates that it signed, in files.
-struct Authority {
-    folder: tempfile::TempDir,
-    issuer: Issuer<'static, KeyPair>,
-}
-
-impl Authority {
-    fn new(name: &str) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let mut params = CertificateParams::new(Vec::<String>::new()).unwrap();
-        params.distinguished_name.push(DnType::CommonName, name);
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let key = KeyPair::generate().unwrap();
-        let certificate = params.self_signed(&key).unwrap();
-        std::fs::write(folder.path().join("ca.pem"), certificate.pem()).unwrap();
-        Authority { folder, issuer: Issuer::new(params, key) }
-    }
-
-    fn ca(&self) -> PathBuf {
-        self.folder.path().join("ca.pem")
-    }
-
-    /// Certificate and key for a host.
-    fn sign(&self, file: &str, host: &str, until_year: i32) -> (PathBuf, PathBuf) {
-        let mut params = CertificateParams::new(vec![host.to_owned()]).unwrap();
-        params.not_before = rcgen::date_time_ymd(2020, 1, 1);
-        params.not_after = rcgen::date_time_ymd(until_year, 1, 1);
-        let key = KeyPair::generate().unwrap();
-        let certificate = params.signed_by(&key, &self.issuer).unwrap();
-        let path = |end: &str| self.folder.path().join(format!("{file}{end}.pem"));
-        std::fs::write(path(""), certificate.pem()).unwrap();
-        std::fs::write(path("-key"), key.serialize_pem()).unwrap();
-        (path(""), path("-key"))
-    }
-}
 
 /// A server with TLS on a second port, which it returns.
 fn start(ca: &Path, (cert, key): &(PathBuf, PathBuf), clients: &str) -> (RedisServer, u16) {
@@ -143,7 +107,7 @@ async fn g10_files_that_cannot_be_used_are_refused_before_any_connection() {
     let authority = Authority::new("ours");
     let (cert, key) = authority.sign("client", "client", 2100);
     let (_, other_key) = authority.sign("other", "other", 2100);
-    let empty = authority.folder.path().join("empty.pem");
+    let empty = authority.ca().with_file_name("empty.pem");
     std::fs::write(&empty, "nothing").unwrap();
     let options = ClientOptions::new;
     let nowhere = "rediss://127.0.0.1:1/";

@@ -4,57 +4,19 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use fencelock::{Client, ClientOptions};
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 
+use crate::authority::Authority;
 use crate::ports::Port;
 use crate::site::{lock, ms, queue_up, soon};
 use crate::zookeeper_server::ZooKeeperServer;
 
-/// An authority, and certificates that it signed, in files.
-struct Authority {
-    folder: tempfile::TempDir,
-    issuer: Issuer<'static, KeyPair>,
-}
-
-impl Authority {
-    fn new(name: &str) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let mut params = CertificateParams::new(Vec::<String>::new()).unwrap();
-        params.distinguished_name.push(DnType::CommonName, name);
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let key = KeyPair::generate().unwrap();
-        let certificate = params.self_signed(&key).unwrap();
-        std::fs::write(folder.path().join("ca.pem"), certificate.pem()).unwrap();
-        Authority { folder, issuer: Issuer::new(params, key) }
-    }
-
-    fn ca(&self) -> PathBuf {
-        self.folder.path().join("ca.pem")
-    }
-
-    /// Certificate and key for a host, and both in one file as the server wants them.
-    fn sign(&self, host: &str) -> [PathBuf; 3] {
-        let mut params = CertificateParams::new(vec![host.to_owned()]).unwrap();
-        params.distinguished_name.push(DnType::CommonName, host);
-        let key = KeyPair::generate().unwrap();
-        let certificate = params.signed_by(&key, &self.issuer).unwrap();
-        let (certificate, key) = (certificate.pem(), key.serialize_pem());
-        let write = |end: &str, text: &str| {
-            let path = self.folder.path().join(format!("{host}-{end}.pem"));
-            std::fs::write(&path, text).unwrap();
-            path
-        };
-        [
-            write("cert", &certificate),
-            write("key", &key),
-            write("both", &format!("{key}{certificate}")),
-        ]
-    }
-}
-
 /// A server that asks clients for certificates on a second port, which it returns.
-async fn start(ca: &Path, both: &Path) -> (ZooKeeperServer, Port) {
+async fn start(ca: &Path, (cert, key): &(PathBuf, PathBuf)) -> (ZooKeeperServer, Port) {
     let port = Port::reserve();
+    // The server wants both in one file.
+    let both = cert.with_extension("both.pem");
+    let [key, cert] = [key, cert].map(|file| std::fs::read_to_string(file).unwrap());
+    std::fs::write(&both, key + &cert).unwrap();
     let lines = [
         "serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory".to_owned(),
         format!("secureClientPort={}\nsecureClientPortAddress=127.0.0.1", port.number()),
@@ -76,9 +38,9 @@ async fn refused(url: &str, options: ClientOptions) -> String {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn locks_work_over_tls_with_an_authority_and_a_client_certificate_of_ones_own() {
     let authority = Authority::new("ours");
-    let [cert, key, _] = authority.sign("client");
-    let [_, _, both] = authority.sign("127.0.0.1");
-    let (server, port) = start(&authority.ca(), &both).await;
+    let (cert, key) = authority.sign("client", "client", 2100);
+    let server = authority.sign("server", "127.0.0.1", 2100);
+    let (server, port) = start(&authority.ca(), &server).await;
     let url = format!(
         "zookeeper://{}/?fl.tls_ca={}&fl.tls_cert={}&fl.tls_key={}",
         port.host(),
@@ -101,22 +63,22 @@ async fn locks_work_over_tls_with_an_authority_and_a_client_certificate_of_ones_
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn over_tls_nobody_is_trusted_whom_the_authority_has_not_signed() {
     let (authority, stranger) = (Authority::new("ours"), Authority::new("theirs"));
-    let [cert, key, _] = authority.sign("client");
+    let (cert, key) = authority.sign("client", "client", 2100);
     let ours = || ClientOptions::new().tls_ca(authority.ca()).tls_cert(&cert).tls_key(&key);
-    let [_, _, both] = authority.sign("127.0.0.1");
-    let (server, port) = start(&authority.ca(), &both).await;
+    let server = authority.sign("server", "127.0.0.1", 2100);
+    let (server, port) = start(&authority.ca(), &server).await;
     let url = format!("zookeeper://{}/", port.host());
     soon("a client", Client::connect_with(&url, ours())).await.unwrap().close().await;
     // We do not know the server, or it does not know us.
     refused(&url, ours().tls_ca(stranger.ca())).await;
     refused(&url, ClientOptions::new().tls_ca(authority.ca())).await;
-    let [cert, key, _] = stranger.sign("client");
+    let (cert, key) = stranger.sign("client", "client", 2100);
     refused(&url, ours().tls_cert(cert).tls_key(key)).await;
     // The wrong kind of port, either way.
     refused(&server.url(), ours()).await;
     refused(&url, ClientOptions::new()).await;
     // A certificate for another host.
-    let [_, _, both] = authority.sign("db.example");
-    let (_server, port) = start(&authority.ca(), &both).await;
+    let server = authority.sign("other-host", "db.example", 2100);
+    let (_server, port) = start(&authority.ca(), &server).await;
     refused(&format!("zookeeper://{}/", port.host()), ours()).await;
 }
