@@ -12,7 +12,7 @@ use crate::call::{free, value};
 use crate::place::{self, Opaque};
 use crate::text;
 
-/// How a call ended: FENCELOCK_OK or one of the codes below it. Codes are only ever added, so treat
+/// How a call ended: FENCELOCK_OK or one of the codes that have a constant here. Codes are only ever added, so treat
 /// one that you do not know as a failure.
 pub type fencelock_code = i32;
 

@@ -15,7 +15,7 @@ use crate::errors::{fencelock_code, fencelock_error};
 use crate::place::{self, Opaque, Place};
 use crate::text::{self, Text, borrowed};
 
-/// The state of a lock: one of the constants below. More may be added.
+/// The state of a lock: one of FENCELOCK_STATE_FREE and its like. More may be added.
 pub type fencelock_state = i32;
 
 /// Nobody holds the lock.
