@@ -10,6 +10,9 @@ fn main() {
             argument(&format!("-soname,libfencelock.so.{major}"));
             // Its threads live as long as the process: they must not lose their code to dlclose.
             argument("-z,nodelete");
+            // The linker itself makes some symbols for a crate that collects statics; rustc's list
+            // of what is exported does not reach them.
+            argument("-z,start-stop-visibility=hidden");
         }
     }
 }

@@ -6,6 +6,7 @@ use std::future::Future;
 use fencelock::{Error, ErrorKind, Result};
 use fencelock_shared::{Runtime, codes, panic};
 use futures_util::FutureExt;
+use tokio::runtime::Handle;
 
 use crate::errors::{self, FENCELOCK_OK, fencelock_code, fencelock_error};
 use crate::place::{self, Opaque, Place};
@@ -16,7 +17,7 @@ pub(crate) fn call(
     work: impl FnOnce() -> Result<()>,
 ) -> fencelock_code {
     err.put(std::ptr::null_mut());
-    match panic::catch(work) {
+    match catch(work) {
         Ok(()) => FENCELOCK_OK,
         Err(error) => fail(&err, error),
     }
@@ -33,30 +34,46 @@ pub(crate) fn fail(err: &Place<*mut fencelock_error>, error: Error) -> fencelock
 
 /// A value that needs no error: `otherwise` stands for what cannot be told.
 pub(crate) fn value<T>(otherwise: T, work: impl FnOnce() -> Result<T>) -> T {
-    panic::catch(work).unwrap_or(otherwise)
+    catch(work).unwrap_or(otherwise)
+}
+
+/// No panic crosses, nor does its message go to the host's standard error.
+pub(crate) fn catch<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+    panic::log_panics();
+    panic::catch(work)
 }
 
 /// Frees what a pointer stands for. NULL, a pointer that was freed and one of the parent's in a
 /// forked child are left alone.
 pub(crate) fn free<T: Opaque>(pointer: *const T) {
-    let taken = panic::catch(|| place::take(pointer));
-    // Its drop is code too.
-    let _ = panic::catch(|| taken.map(drop));
+    // The drop is code of ours too.
+    let _ = catch(|| place::take(pointer).map(drop));
 }
 
 /// Waits for work on the thread of the caller.
-pub(crate) fn wait<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
-    match Runtime::current() {
+pub(crate) fn wait<T: Send>(work: impl Future<Output = Result<T>> + Send) -> Result<T> {
+    let closed = match Runtime::current() {
         Ok(runtime) => {
             let _call = runtime.enter();
-            runtime.block_on(work)
+            return block_on(runtime, work);
         }
-        // The process is ending: only what needs no waiting still has an answer, such as the
-        // release of a lease that has been released.
-        Err(closed) => {
-            let now = async { work.now_or_never() };
-            Runtime::existing().and_then(|runtime| runtime.block_on(now)).unwrap_or(Err(closed))
-        }
+        Err(closed) => closed,
+    };
+    // The process is ending: only what needs no waiting still has an answer, such as the release of
+    // a lease that has been released.
+    let now = async { work.now_or_never() };
+    Runtime::existing().and_then(|runtime| block_on(runtime, now)).unwrap_or(Err(closed))
+}
+
+/// A handler of the host's that `exit` runs finds its thread without thread-locals, which the
+/// runtime needs: then another thread does the work.
+fn block_on<F: Future<Output: Send> + Send>(runtime: &Runtime, work: F) -> F::Output {
+    match Handle::try_current() {
+        Err(error) if error.is_thread_local_destroyed() => std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| runtime.block_on(work));
+            waiting.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        }),
+        _ => runtime.block_on(work),
     }
 }
 

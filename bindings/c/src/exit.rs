@@ -2,11 +2,12 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use fencelock_shared::{panic, runtime};
+use fencelock_shared::runtime;
 
-/// Makes panics part of the log, and the exit of the process release what is held.
+use crate::call::catch;
+
+/// Makes the exit of the process release what is held.
 pub(crate) fn prepare() {
-    panic::log_panics();
     // Not a `Once`: a child that is forked while a thread is inside it would wait for ever. Twice
     // would do no harm.
     static DONE: AtomicBool = AtomicBool::new(false);
@@ -18,8 +19,11 @@ pub(crate) fn prepare() {
 }
 
 extern "C" fn at_exit() {
-    let _ = panic::catch(|| {
-        runtime::close_all();
+    let _ = catch(|| {
+        // On a thread of its own: this one has no thread-locals any more, which the runtime needs.
+        if let Ok(closing) = std::thread::Builder::new().spawn(runtime::close_all) {
+            let _ = closing.join();
+        }
         Ok(())
     });
 }

@@ -9,7 +9,7 @@ use fencelock::{Error, ErrorKind, LockInfo, LockState, Result};
 use fencelock_shared::duration;
 use fencelock_shared::handles::Handled;
 
-use crate::call::{call, free, value, wait};
+use crate::call::{call, catch, free, value, wait};
 use crate::client::fencelock_client;
 use crate::errors::{fencelock_code, fencelock_error};
 use crate::place::{self, Opaque, Place};
@@ -305,7 +305,7 @@ pub extern "C" fn fencelock_info_free(info: *mut fencelock_info) {
 }
 
 fn of<T>(info: *const fencelock_info, otherwise: T, get: impl FnOnce(&Info) -> T) -> T {
-    let found: Result<_> = fencelock_shared::panic::catch(|| place::get(info));
+    let found: Result<_> = catch(|| place::get(info));
     match found {
         Ok(info) => get(&info.0),
         Err(_) => otherwise,

@@ -11,7 +11,7 @@ use fencelock_shared::handles::Handled;
 use fencelock_shared::{Runtime, duration};
 use tokio::time::timeout;
 
-use crate::call::{call, fail, free, limit, value, wait};
+use crate::call::{call, catch, fail, free, limit, value, wait};
 use crate::client::Client;
 use crate::errors::{fencelock_code, fencelock_error};
 use crate::place::{self, Opaque, Place};
@@ -219,7 +219,7 @@ pub unsafe extern "C" fn fencelock_lease_lost_fd(
     // SAFETY: see the header's preamble on places for results.
     let err = unsafe { Place::new(err) };
     err.put(ptr::null_mut());
-    fencelock_shared::panic::catch(|| place::get(lease)?.lost_fd()).unwrap_or_else(|error| {
+    catch(|| place::get(lease)?.lost_fd()).unwrap_or_else(|error| {
         fail(&err, error);
         -1
     })

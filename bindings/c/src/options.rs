@@ -307,7 +307,7 @@ pub extern "C" fn fencelock_lock_options_set_max_hold_ms(
     max_hold_ms: i64,
 ) {
     set(options, |o: LockOptions| {
-        let allowed = "more than the ttl, or -1 = none";
+        let allowed = "times longer than the ttl, or -1 = none";
         let limit = match max_hold_ms {
             -1 => None,
             _ => Some(duration::from_millis(max_hold_ms, "max_hold", allowed)?),

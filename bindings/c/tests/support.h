@@ -46,7 +46,8 @@ unsigned random_below(unsigned limit);
 #define CODE(call, wanted)                                                                         \
     do {                                                                                           \
         fencelock_error *err = NULL;                                                               \
-        check_code(__FILE__, __LINE__, #call, (call), (wanted), err);                              \
+        fencelock_code code_ = (call);                                                             \
+        check_code(__FILE__, __LINE__, #call, code_, (wanted), err);                               \
     } while (0)
 void check_code(const char *file, int line, const char *call, fencelock_code found,
                 fencelock_code wanted, fencelock_error *err);
