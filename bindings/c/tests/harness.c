@@ -63,8 +63,6 @@ static void start(struct test *test) {
     setpgid(0, 0);
     dup2(fileno(test->output), STDOUT_FILENO);
     dup2(fileno(test->output), STDERR_FILENO);
-    /* The programs that start us may block signals that tests send. */
-    signal(SIGALRM, SIG_DFL);
     alarm(PATIENCE_S);
     test->run(test->argument);
     if (test->leaves == CLEAN)
@@ -73,9 +71,8 @@ static void start(struct test *test) {
 }
 
 static void read_output(struct test *test) {
-    long length = ftell(test->output);
     fseek(test->output, 0, SEEK_END);
-    length = ftell(test->output);
+    long length = ftell(test->output);
     rewind(test->output);
     test->text = calloc(1, (size_t)length + 1);
     if (fread(test->text, 1, (size_t)length, test->output) != (size_t)length)
@@ -173,14 +170,14 @@ static void write_junit(const char *path) {
     fclose(file);
 }
 
-/* Keeps the tests that have one of the parts in their names. */
-static void choose(char **parts, int number) {
+/* Keeps the tests that have one of the parts in their names, or, as `keep` says, the others. */
+static void choose(char **parts, int number, bool keep) {
     size_t kept = 0;
     for (size_t i = 0; i < count; i++) {
-        bool wanted = number == 0;
+        bool found = number == 0;
         for (int part = 0; part < number; part++)
-            wanted = wanted || strstr(tests[i].name, parts[part]) != NULL;
-        if (wanted)
+            found = found || strstr(tests[i].name, parts[part]) != NULL;
+        if (found == keep)
             tests[kept++] = tests[i];
         else
             free(tests[i].name);
@@ -198,14 +195,16 @@ int tests_main(int argc, char **argv) {
             jobs = strtoul(argv[++first], NULL, 10);
         else if (strcmp(argv[first], "--junit") == 0 && first + 1 < argc)
             junit = argv[++first];
+        else if (strcmp(argv[first], "--without") == 0 && first + 1 < argc)
+            choose(&argv[++first], 1, false);
         else if (strcmp(argv[first], "--list") == 0)
             list = true;
         else {
-            fprintf(stderr, "usage: %s [--jobs N] [--junit FILE] [--list] [PART OF A NAME]...\n", argv[0]);
+            fprintf(stderr, "%s: unknown option %s; see harness.h\n", argv[0], argv[first]);
             return 2;
         }
     }
-    choose(argv + first, argc - first);
+    choose(argv + first, argc - first, true);
     for (size_t i = 0; i < count; i++) {
         if (list)
             printf("%s\n", tests[i].name);

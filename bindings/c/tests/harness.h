@@ -17,7 +17,7 @@ enum { CLEAN = 0, LEAVES_OBJECTS = 1 };
 /* `name` is copied; `argument` has to live on. `skip` says why the test is not run, or is NULL. */
 void test_add(const char *name, test_function run, const void *argument, int leaves, const char *skip);
 
-/* usage: PROGRAM [--jobs N] [--junit FILE] [--list] [PART OF A NAME]... */
+/* usage: PROGRAM [--jobs N] [--junit FILE] [--list] [--without PART]... [PART OF A NAME]... */
 int tests_main(int argc, char **argv);
 
 /* Ends the test as failed. */

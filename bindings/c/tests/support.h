@@ -74,5 +74,6 @@ void add_hostility_tests(void);
 void add_process_tests(void);
 void add_conformance_tests(void);
 void add_package_tests(void);
+void add_example_tests(void);
 
 #endif
