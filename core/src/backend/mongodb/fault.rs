@@ -169,7 +169,7 @@ impl Server {
     pub(super) fn explain_url(&self, error: &DriverError, url: &str) -> Error {
         match &*error.kind {
             DriverKind::InvalidArgument { message, .. } => Error::invalid(format!(
-                "the URL is not one of MongoDB: {}",
+                "this is not a MongoDB URL (mongodb://user:password@host:27017,…/?replicaSet=NAME): {}",
                 without_secrets(message, url)
             )),
             // Its text names the host at most.
