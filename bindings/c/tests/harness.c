@@ -1,6 +1,7 @@
 #include "harness.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -52,6 +53,18 @@ _Noreturn void fail_at(const char *file, int line, const char *format, ...) {
     _exit(FAILED);
 }
 
+static int is_child_of_a_test;
+
+static void note_fork(void) {
+    is_child_of_a_test = 1;
+}
+
+/* Asked by LeakSanitizer. What threads of its parent had on their stacks would be leaked by a child. */
+int __lsan_is_turned_off(void);
+int __lsan_is_turned_off(void) {
+    return is_child_of_a_test;
+}
+
 static void start(struct test *test) {
     test->output = tmpfile();
     fflush(NULL);
@@ -63,6 +76,7 @@ static void start(struct test *test) {
     setpgid(0, 0);
     dup2(fileno(test->output), STDOUT_FILENO);
     dup2(fileno(test->output), STDERR_FILENO);
+    pthread_atfork(NULL, NULL, note_fork);
     alarm(PATIENCE_S);
     test->run(test->argument);
     if (test->leaves == CLEAN)
