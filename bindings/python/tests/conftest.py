@@ -55,6 +55,12 @@ def shared_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return backend_url(request.param, tmp_path)
 
 
+@pytest.fixture(params=["file", "redis", "mongodb"])
+def fork_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A backend to which a forked child may connect although its parent had."""
+    return backend_url(request.param, tmp_path)
+
+
 @pytest.fixture
 def redis_url() -> str:
     """The shared Redis server."""

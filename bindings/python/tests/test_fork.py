@@ -1,6 +1,7 @@
 """G9: in a forked child, what belongs to the parent is foreign, and a new client just works."""
 
 import pytest
+from conftest import server_url
 
 from support import Program
 
@@ -87,7 +88,7 @@ assert not lock.locked()
 
 
 @pytest.mark.parametrize("same", [True, False])
-def test_g9_a_new_client_in_the_child_works(shared_url: str, name: str, same: bool) -> None:
+def test_g9_a_new_client_in_the_child_works(fork_url: str, name: str, same: bool) -> None:
     code = f"""
 lease = lock.acquire()
 for _ in range(3):
@@ -110,10 +111,31 @@ for _ in range(3):
     assert not client.lock(name + "/child").locked()
 assert lease.held
 """
-    run(code, shared_url, name)
+    run(code, fork_url, name)
 
 
-def test_g9_fork_while_threads_work(shared_url: str, name: str) -> None:
+def test_g9_a_new_zookeeper_client_in_the_child_is_refused_at_once(name: str) -> None:
+    code = """
+lease = lock.acquire()
+pid = os.fork()
+if pid == 0:
+    start = time.monotonic()
+    try:
+        fencelock.connect(url)
+    except fencelock.Unsupported as error:
+        assert "fork" in str(error)
+    else:
+        raise AssertionError("connected")
+    assert time.monotonic() - start < 2
+    with fencelock.connect("memory:").lock(name):
+        sys.exit()
+child_ends_well(pid)
+assert lease.held
+"""
+    run(code, server_url("zookeeper"), name)
+
+
+def test_g9_fork_while_threads_work(fork_url: str, name: str) -> None:
     code = """
 stop = False
 def work(number):
@@ -137,11 +159,11 @@ stop = True
 for thread in threads:
     thread.join()
 """
-    run(code, shared_url, name)
+    run(code, fork_url, name)
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
-def test_g9_multiprocessing(shared_url: str, name: str, method: str) -> None:
+def test_g9_multiprocessing(fork_url: str, name: str, method: str) -> None:
     code = f"""
 import fencelock, multiprocessing, sys, warnings
 warnings.simplefilter("ignore", DeprecationWarning)
@@ -174,5 +196,5 @@ with tempfile.TemporaryDirectory() as folder:
     file.write_text({code!r})
     sys.exit(subprocess.call([sys.executable, file, *sys.argv[1:]]))
 """
-    with Program(wrapper, shared_url, name) as program:
+    with Program(wrapper, fork_url, name) as program:
         program.end()

@@ -27,6 +27,10 @@ pub(crate) enum Role {
         #[arg(long)]
         threads: bool,
     },
+    /// Takes the lock once, whichever it is told, at the instant it is told
+    Taker { url: String, ttl_ms: u64, hold_ms: u64 },
+    /// Takes the lock again and again, through every fault, until it is told to stop
+    Worker { url: String, name: String, ttl_ms: u64 },
     /// Many tasks take the lock again and again
     Racer { url: String, name: String },
     /// Takes the lock again and again and notes each in a file, until it is killed
@@ -37,6 +41,11 @@ pub(crate) enum Role {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Order {
     Go,
+    /// This lock, at this instant.
+    Take {
+        name: String,
+        at: u64,
+    },
     /// This many tasks at once, each for a while or for one lease.
     Race {
         tasks: u32,
@@ -58,6 +67,11 @@ pub(crate) enum News {
         lost: bool,
         release: String,
     },
+    /// An acquire that failed, by the code of its error.
+    Failed {
+        code: String,
+        error: String,
+    },
     /// One lease, from its beginning to its end.
     Done {
         record: Record,
@@ -67,7 +81,7 @@ pub(crate) enum News {
 
 pub(crate) fn run(role: Role) -> Result<()> {
     let mut builder = match &role {
-        Role::Contender { threads: true, .. } | Role::Holder { .. } => {
+        Role::Contender { threads: true, .. } | Role::Holder { .. } | Role::Worker { .. } => {
             tokio::runtime::Builder::new_multi_thread()
         }
         _ => tokio::runtime::Builder::new_current_thread(),
@@ -84,6 +98,12 @@ pub(crate) fn run(role: Role) -> Result<()> {
             }
             Role::Contender { url, name, ttl_ms, hold_ms, .. } => {
                 contender(&url, &name, Duration::from_millis(ttl_ms), hold_ms).await
+            }
+            Role::Taker { url, ttl_ms, hold_ms } => {
+                taker(&url, Duration::from_millis(ttl_ms), hold_ms).await
+            }
+            Role::Worker { url, name, ttl_ms } => {
+                worker(&url, &name, Duration::from_millis(ttl_ms)).await
             }
             Role::Racer { url, name } => racer::run(&url, &name).await,
             Role::Clerk { url, name, ttl_ms, ledger, counter } => {
@@ -148,6 +168,63 @@ async fn contender(url: &str, name: &str, ttl: Duration, hold_ms: u64) -> Result
         Parent::tell(&News::Done { record, verdict })?;
     }
     Ok(())
+}
+
+async fn taker(url: &str, ttl: Duration, hold_ms: u64) -> Result<()> {
+    let mut parent = Parent::new();
+    let client = Client::connect(url).await?;
+    Parent::tell(&News::Ready)?;
+    while let Some(Order::Take { name, at }) = parent.hear().await? {
+        let lock = client.lock_with(&name, LockOptions::new().ttl(ttl))?;
+        let early = Duration::from_nanos(at.saturating_sub(now()));
+        tokio::time::sleep(early).await;
+        turn(&lock, Duration::from_millis(hold_ms)).await?;
+    }
+    Ok(())
+}
+
+/// One lease and its record, or the error.
+async fn turn(lock: &Lock, time: Duration) -> Result<()> {
+    let asked = now();
+    match lock.acquire().await {
+        Ok(lease) => {
+            let acquired = now();
+            let ended = hold(&lease, acquired, time).await;
+            let verdict = verdict(&lease.release().await);
+            let record = Record::of(&lease, asked, acquired, ended);
+            Parent::tell(&News::Done { record, verdict })
+        }
+        Err(error) => {
+            let code = error.kind().code().to_owned();
+            Parent::tell(&News::Failed { code, error: error.to_string() })
+        }
+    }
+}
+
+async fn worker(url: &str, name: &str, ttl: Duration) -> Result<()> {
+    let mut parent = Parent::new();
+    let lock = lock(url, name, ttl).await?;
+    Parent::tell(&News::Ready)?;
+    tokio::select! {
+        // Whatever the parent says, it is the end.
+        _ = parent.hear::<Order>() => Ok(()),
+        failed = turns(&lock, ttl) => failed,
+    }
+}
+
+/// Ends only with an error.
+async fn turns(lock: &Lock, ttl: Duration) -> Result<()> {
+    loop {
+        // Now and then so long that renewals fall into the faults.
+        let long = fastrand::u32(0..12) == 0;
+        let time = if long {
+            ttl.mul_f64(0.3 + fastrand::f64())
+        } else {
+            Duration::from_millis(fastrand::u64(1..20))
+        };
+        turn(lock, time).await?;
+        tokio::time::sleep(Duration::from_millis(fastrand::u64(0..20))).await;
+    }
 }
 
 /// Keeps the lease for a while; until when it was held for certain.

@@ -25,7 +25,16 @@ pub(crate) struct Options {
     seconds: u64,
 }
 
-const TTL: Duration = ms(1000);
+/// Where it happens, and what is promised there.
+pub(crate) struct Site {
+    pub(crate) url: String,
+    pub(crate) ttl: Duration,
+    /// The longest that the death of one blocks the others, and that of several together.
+    pub(crate) one: Duration,
+    pub(crate) many: Duration,
+    /// How many are killed together.
+    pub(crate) together: usize,
+}
 
 /// Processes that were killed together.
 pub(crate) struct Kill {
@@ -37,45 +46,56 @@ pub(crate) struct Kill {
 
 pub(crate) async fn run(options: Options) -> Result<Outcome> {
     let server = RedisServer::start()?;
+    let ttl = ms(1000);
+    let site = Site {
+        url: server.url(),
+        ttl,
+        one: ttl + ms(1000),
+        // Any number that die together: the sign of life of the last look, then one claim window,
+        // then one look period; all three shrink with the ttl.
+        many: ttl * 2 + ttl / 3 + ms(1000),
+        together: 3,
+    };
+    run_at(&site, options.processes, options.seconds).await
+}
+
+pub(crate) async fn run_at(site: &Site, processes: usize, seconds: u64) -> Result<Outcome> {
     let folder = tempfile::tempdir()?;
-    let mut fleet = Fleet::start(&server, &folder, options.processes)?;
+    let mut fleet = Fleet::start(site, &folder, processes)?;
     fleet.all_enter_since(now()).await?;
 
     let mut kills = Vec::new();
     let start = Instant::now();
-    while start.elapsed() < Duration::from_secs(options.seconds) {
+    while start.elapsed() < Duration::from_secs(seconds) {
         tokio::time::sleep(ms(fastrand::u64(20..200))).await;
         // In turn, so that each kind happens in every run.
         let kill = match kills.len() % 6 {
             1 | 3 => fleet.kill(1).await?,
-            5 => fleet.kill(3).await?,
+            5 => fleet.kill(site.together).await?,
             _ => fleet.kill_holder().await?,
         };
         // Until everybody has had a turn, so that each gap belongs to one kill.
         fleet.all_enter_since(kill.at).await?;
         kills.push(kill);
-        fleet.fill_up(options.processes)?;
+        fleet.fill_up(processes)?;
     }
     let ledger = fleet.end().await?;
-    Ok(judge(&ledger, &kills))
+    Ok(judge(&ledger, &kills, site))
 }
 
-fn judge(ledger: &Ledger, kills: &[Kill]) -> Outcome {
+fn judge(ledger: &Ledger, kills: &[Kill], site: &Site) -> Outcome {
     let mut outcome = Outcome::default();
     let holders = kills.iter().filter(|k| k.holder).count();
     outcome.figure("kills, of which of a holder", format!("{}, {holders}", kills.len()));
     outcome.figure("leases", ledger.entries.len().to_string());
     let (gaps, violations) = ledger.judge(kills);
     outcome.violations(violations);
-    let ttl = TTL.as_millis() as f64;
-    // Any number that die together: the sign of life of the last look, then one claim window,
-    // then one look period; all three shrink with the ttl.
-    let (one, many) = (ttl + 1000.0, ttl * (1.0 + 1.0 + 1.0 / 3.0) + 1000.0);
+    let millis = |span: Duration| span.as_millis() as f64;
     let mut longest = [0.0_f64; 3];
     for (kill, gap) in kills.iter().zip(gaps) {
         let kind = if kill.victims.len() > 1 { 2 } else { usize::from(!kill.holder) };
         longest[kind] = longest[kind].max(gap);
-        let limit = if kill.victims.len() > 1 { many } else { one };
+        let limit = millis(if kill.victims.len() > 1 { site.many } else { site.one });
         outcome.promise(gap <= limit, || {
             format!(
                 "blocked for {gap:.0} ms after {} were killed (holder: {})",
@@ -85,26 +105,34 @@ fn judge(ledger: &Ledger, kills: &[Kill]) -> Outcome {
         });
     }
     outcome.figure(
-        "longest block after a kill: holder / contender / three",
-        format!("{:.0} / {:.0} / {:.0} ms (ttl {ttl:.0} ms)", longest[0], longest[1], longest[2]),
+        format!("longest block after a kill: holder / contender / {}", site.together),
+        format!(
+            "{:.0} / {:.0} / {:.0} ms (ttl {:.0} ms)",
+            longest[0],
+            longest[1],
+            longest[2],
+            millis(site.ttl)
+        ),
     );
     outcome
 }
 
 struct Fleet {
     url: String,
+    ttl: Duration,
     ledger: PathBuf,
     counter: PathBuf,
     agents: Vec<Agent>,
 }
 
 impl Fleet {
-    fn start(server: &RedisServer, folder: &TempDir, processes: usize) -> Result<Self> {
+    fn start(site: &Site, folder: &TempDir, processes: usize) -> Result<Self> {
         let ledger = folder.path().join("ledger");
         let counter = folder.path().join("counter");
         std::fs::write(&ledger, "")?;
         std::fs::write(&counter, "0\n")?;
-        let mut fleet = Fleet { url: server.url(), ledger, counter, agents: Vec::new() };
+        let (url, ttl) = (site.url.clone(), site.ttl);
+        let mut fleet = Fleet { url, ttl, ledger, counter, agents: Vec::new() };
         fleet.fill_up(processes)?;
         Ok(fleet)
     }
@@ -112,7 +140,7 @@ impl Fleet {
     fn fill_up(&mut self, processes: usize) -> Result<()> {
         while self.agents.len() < processes {
             let (ledger, counter) = (self.ledger.to_string_lossy(), self.counter.to_string_lossy());
-            let ttl = TTL.as_millis().to_string();
+            let ttl = self.ttl.as_millis().to_string();
             self.agents.push(Agent::start(&[
                 "agent", "clerk", &self.url, "crash", &ttl, &ledger, &counter,
             ])?);
@@ -134,8 +162,8 @@ impl Fleet {
             if self.agents.iter().all(|a| entered.contains(&a.pid())) {
                 return Ok(());
             }
-            if start.elapsed() > Duration::from_secs(20) {
-                bail!("not everybody gets the lock within 20 s");
+            if start.elapsed() > Duration::from_secs(60) {
+                bail!("not everybody gets the lock within 60 s");
             }
             tokio::time::sleep(ms(10)).await;
         }

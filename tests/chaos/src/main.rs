@@ -1,6 +1,31 @@
 //! Faults at random moments against real servers. Each scenario prints its figures, and names
 //! every promise that was broken.
 
+// The fixtures of the core's own tests: servers that a scenario freezes, kills and cuts off.
+#[allow(clippy::unwrap_used, reason = "shared with tests")]
+#[path = "../../../core/tests/support/background.rs"]
+mod background;
+#[allow(clippy::unwrap_used, dead_code, reason = "shared with tests")]
+#[path = "../../../core/tests/support/links.rs"]
+mod links;
+#[allow(clippy::unwrap_used, dead_code, reason = "shared with tests")]
+#[path = "../../../core/tests/support/mongo_server.rs"]
+mod mongo_server;
+#[allow(clippy::unwrap_used, dead_code, reason = "shared with tests")]
+#[path = "../../../core/tests/support/mongo_set.rs"]
+mod mongo_set;
+#[path = "../../../core/tests/support/ports.rs"]
+mod ports;
+#[allow(clippy::unwrap_used, dead_code, reason = "shared with tests")]
+#[path = "../../../core/tests/support/server_process.rs"]
+mod server_process;
+#[allow(clippy::unwrap_used, dead_code, reason = "shared with tests")]
+#[path = "../../../core/tests/support/zookeeper_ensemble.rs"]
+mod zookeeper_ensemble;
+#[allow(clippy::unwrap_used, dead_code, reason = "shared with tests")]
+#[path = "../../../core/tests/support/zookeeper_server.rs"]
+mod zookeeper_server;
+
 mod agents;
 mod cancel;
 mod crash;
@@ -9,10 +34,24 @@ mod frozen_contender;
 mod frozen_holder;
 mod frozen_server;
 mod handover;
+mod lead;
 mod lost_replies;
 mod many_leases;
 mod memory_flat;
+mod mongo_crash;
+mod mongo_faults;
+mod mongo_first_use;
+mod mongo_idle;
+mod mongo_isolated_primary;
+mod mongo_kill_primary;
 mod outcome;
+mod workers;
+mod zk_cancel;
+mod zk_crash;
+mod zk_cut_follower;
+mod zk_expired_session;
+mod zk_idle;
+mod zk_kill_leader;
 
 use std::process::{Command, ExitCode};
 use std::time::Instant;
@@ -53,6 +92,30 @@ enum Scenario {
     LostReplies(lost_replies::Options),
     /// Many names, one after the other: memory does not grow
     MemoryFlat(memory_flat::Options),
+    /// MongoDB: processes are killed at random moments, many of them together
+    MongoCrash(mongo_crash::Options),
+    /// MongoDB: the primary is stopped, steps down, is killed; the secondaries are stopped
+    MongoFaults(mongo_faults::Options),
+    /// MongoDB: many processes take one name for the first time ever, at once
+    MongoFirstUse(mongo_first_use::Options),
+    /// MongoDB: contenders that only wait hardly write
+    MongoIdle(mongo_idle::Options),
+    /// MongoDB: an old primary that is cut off from the others grants nothing
+    MongoIsolatedPrimary(mongo_isolated_primary::Options),
+    /// MongoDB: the primary is killed under contending processes
+    MongoKillPrimary(mongo_kill_primary::Options),
+    /// ZooKeeper: acquires are cancelled, many with the create in flight: no child is left
+    ZkCancel(zk_cancel::Options),
+    /// ZooKeeper: processes are killed at random moments, many of them together
+    ZkCrash(zk_crash::Options),
+    /// ZooKeeper: the holder's server is cut off from the others: lost comes before the next grant
+    ZkCutFollower(zk_cut_follower::Options),
+    /// ZooKeeper: a session expires while it holds and while it waits
+    ZkExpiredSession(zk_expired_session::Options),
+    /// ZooKeeper: contenders that only wait write nothing but what keeps their session alive
+    ZkIdle(zk_idle::Options),
+    /// ZooKeeper: the leader is killed under contending processes
+    ZkKillLeader(zk_kill_leader::Options),
     /// A child process of a scenario
     #[command(hide = true)]
     Agent {
@@ -72,6 +135,18 @@ const ALL: &[&str] = &[
     "failover-loses-grant",
     "lost-replies",
     "memory-flat",
+    "mongo-first-use",
+    "mongo-kill-primary",
+    "mongo-isolated-primary",
+    "mongo-faults",
+    "mongo-crash",
+    "mongo-idle",
+    "zk-expired-session",
+    "zk-cut-follower",
+    "zk-cancel",
+    "zk-kill-leader",
+    "zk-crash",
+    "zk-idle",
 ];
 
 impl Scenario {
@@ -94,6 +169,24 @@ impl Scenario {
             }
             Scenario::LostReplies(options) => runtime.block_on(lost_replies::run(options)),
             Scenario::MemoryFlat(options) => runtime.block_on(memory_flat::run(options)),
+            Scenario::MongoCrash(options) => runtime.block_on(mongo_crash::run(options)),
+            Scenario::MongoFaults(options) => runtime.block_on(mongo_faults::run(options)),
+            Scenario::MongoFirstUse(options) => runtime.block_on(mongo_first_use::run(options)),
+            Scenario::MongoIdle(options) => runtime.block_on(mongo_idle::run(options)),
+            Scenario::MongoIsolatedPrimary(options) => {
+                runtime.block_on(mongo_isolated_primary::run(options))
+            }
+            Scenario::MongoKillPrimary(options) => {
+                runtime.block_on(mongo_kill_primary::run(options))
+            }
+            Scenario::ZkCancel(options) => runtime.block_on(zk_cancel::run(options)),
+            Scenario::ZkCrash(options) => runtime.block_on(zk_crash::run(options)),
+            Scenario::ZkCutFollower(options) => runtime.block_on(zk_cut_follower::run(options)),
+            Scenario::ZkExpiredSession(options) => {
+                runtime.block_on(zk_expired_session::run(options))
+            }
+            Scenario::ZkIdle(options) => runtime.block_on(zk_idle::run(options)),
+            Scenario::ZkKillLeader(options) => runtime.block_on(zk_kill_leader::run(options)),
             Scenario::All | Scenario::Agent { .. } => return None,
         };
         // Tasks that wait for a server that is gone must not hold up the next scenario.

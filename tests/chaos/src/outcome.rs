@@ -23,6 +23,10 @@ impl Outcome {
         }
     }
 
+    pub(crate) fn take_violations(self) -> Vec<String> {
+        self.violations
+    }
+
     /// Takes over what another one found.
     pub(crate) fn absorb(&mut self, other: Outcome) {
         self.figures.extend(other.figures);

@@ -26,6 +26,7 @@ use crate::wakeups::Wakeups;
 mod admin;
 mod contend;
 mod deadlines;
+mod guards;
 mod lost_replies;
 mod proxy;
 mod release;
