@@ -124,8 +124,9 @@ struct Parts {
 
 impl Parts {
     fn handle(&self) -> u64 {
-        let above = u64::from(self.process) << USE_BITS | u64::from(self.used);
-        (above << SLOT_BITS | self.slot as u64) << SHARD_BITS | self.shard as u64
+        let above_slot = (u64::from(self.process) << USE_BITS) | u64::from(self.used);
+        let above_shard = (above_slot << SLOT_BITS) | self.slot as u64;
+        (above_shard << SHARD_BITS) | self.shard as u64
     }
 
     fn of(handle: u64) -> Self {
