@@ -28,8 +28,8 @@ WITH_SERVERS := tests/services/run all
 RUST_TESTED := --workspace --exclude fencelock-python
 RUST_EXAMPLES := flash_sale order_code
 
-.PHONY: help demo test test-core test-python test-examples python fleets lint lint-rust \
-	lint-python deny bench chaos dist clean
+.PHONY: help demo test test-core test-python test-c test-examples python c c-header fleets lint \
+	lint-rust lint-python deny bench chaos dist clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,12 +40,15 @@ demo: ## the flash sale on an embedded backend: every unit of stock is sold once
 # One step a line, in the order in which they run. Each is a target that also works alone, and
 # then builds the wheel it needs; here that is a step of its own, done once.
 test: export PYTHON_IS_BUILT := 1
+test: export C_IS_BUILT := 1
 test: export TEST_STEPS := \
 	lint-rust \
 	test-core \
 	python \
 	lint-python \
 	test-python \
+	c \
+	test-c \
 	test-examples
 test: ## everything, with real servers; the last line is the total
 	@rm -rf $(LOGS) && mkdir -p $(LOGS)
@@ -59,6 +62,21 @@ test-python: $(if $(PYTHON_IS_BUILT),,python) fleets ## the Python tests, with r
 	@mkdir -p $(LOGS)
 	cd bindings/python && ../../$(WITH_SERVERS) $(VENV)/python -m pytest \
 		--junitxml=$(LOGS)/test-python.xml
+
+# The library with test hooks is another one than what is installed. AddressSanitizer watches it and
+# the crates of ours in it; valgrind the whole, on the backends that are quick enough then.
+C_TESTS = $(WITH_SERVERS) bindings/c/tests/run target/$(PROFILE) target/install
+C_HOOKS := $(CARGO_FLAGS) -p fencelock-c --features test-hooks --crate-type cdylib
+test-c: $(if $(C_IS_BUILT),,c) ## the C tests, with real servers; again with AddressSanitizer and valgrind
+	@mkdir -p $(LOGS)
+	cargo rustc $(C_HOOKS)
+	$(C_TESTS) plain --jobs 6 --junit $(LOGS)/test-c.xml
+	FENCELOCK_TEST_TURNS=20000 $(C_TESTS) valgrind --junit $(LOGS)/test-c-valgrind.xml $(C_WATCHED) \
+		--without conformance --without '[file]' --without '[mongodb]' --without '[zookeeper]'
+	RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/bindings/c/tests/rustc-asan cargo rustc $(C_HOOKS)
+	FENCELOCK_TEST_TURNS=20000 $(C_TESTS) asan --junit $(LOGS)/test-c-asan.xml $(C_WATCHED) \
+		--without '[file]' --without '[mongodb]' --without '[zookeeper]'
+C_WATCHED := --without package. --without examples.
 
 test-examples: $(if $(PYTHON_IS_BUILT),,python) ## the examples over each backend, and their own tests
 	@mkdir -p $(LOGS)
@@ -85,6 +103,13 @@ fleets: $(FLEETS) ## build the locks of others in Java that the Python tests run
 $(FLEETS): $(wildcard tests/fleets/java/pom.xml tests/fleets/java/src/main/java/*)
 	mvn -q -B -Dstyle.color=never -f tests/fleets/java/pom.xml package
 	@touch $@
+
+c: ## build the C library and install it in target/install
+	cargo build $(CARGO_FLAGS) -p fencelock-c
+	bindings/c/install target/$(PROFILE) target/install
+
+c-header: ## write include/fencelock.h anew from bindings/c/src
+	cargo run $(CARGO_FLAGS) -p fencelock-c-header
 
 lint: lint-rust lint-python ## format, clippy, licences and sources, ruff, mypy
 
@@ -114,9 +139,12 @@ bench: ## measure against targets and peers, as ratios in one run; see target/be
 chaos: ## faults at random moments against real servers
 	$(WITH_SERVERS) tests/chaos/run
 
-dist: .venv/.ready ## the packages to publish, below target/dist: the Python wheel
+dist: .venv/.ready ## the packages to publish, below target/dist: the Python wheel, the C library
 	$(VENV)/maturin build --manifest-path bindings/python/Cargo.toml --release --locked \
 		--interpreter $(VENV)/python --out target/dist
+	cargo build --release --locked -p fencelock-c
+	bindings/c/install target/release target/dist/fencelock-c
+	tar -C target/dist -czf target/dist/fencelock-c-$$(uname -s | tr A-Z a-z)-$$(uname -m).tar.gz fencelock-c
 
 clean: ## end our servers and remove everything that was built
 	tests/services/down

@@ -103,6 +103,12 @@ impl Runtime {
         self.tokio.spawn(work)
     }
 
+    /// Runs a function of the host, which may block and may call us, on a thread that nothing else
+    /// waits for.
+    pub fn spawn_blocking(&self, work: impl FnOnce() + Send + 'static) {
+        drop(self.tokio.spawn_blocking(work));
+    }
+
     /// Counts a blocking call for as long as the guard lives; [`close_all`] waits for those, so
     /// that their threads are back in the host's own code before the host goes away.
     pub fn enter(&self) -> Call<'_> {
