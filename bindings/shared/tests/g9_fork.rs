@@ -5,8 +5,11 @@
 #![allow(clippy::unwrap_used)]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
+use fencelock::ErrorKind;
 use fencelock::blocking::Client;
+use fencelock_shared::handles::{self, Handled};
 
 /// Runs `work` in a forked child; whether it ended without a panic.
 fn in_child(work: impl FnOnce()) -> bool {
@@ -102,4 +105,31 @@ fn g9_a_new_client_in_the_child_just_works_file() {
 #[test]
 fn g9_a_new_client_in_the_child_just_works_redis() {
     a_new_client_in_the_child_just_works(&redis_url());
+}
+
+struct Number(u32);
+
+impl Handled for Number {
+    const WHAT: &'static str = "number";
+}
+
+#[test]
+fn g9_handles_of_the_parent_are_foreign_in_a_child() {
+    let ours = handles::add(Arc::new(Number(1))).unwrap();
+    let ended_well = in_child(|| {
+        assert_eq!(handles::get::<Number>(ours).map(drop).unwrap_err().kind(), ErrorKind::Forked);
+        assert_eq!(handles::take::<Number>(ours).map(drop).unwrap_err().kind(), ErrorKind::Forked);
+        let own = handles::add(Arc::new(Number(2))).unwrap();
+        assert_ne!(own, ours);
+        assert_eq!(handles::get::<Number>(own).unwrap().0, 2);
+        assert!(in_child(|| {
+            for foreign in [ours, own] {
+                let found = handles::get::<Number>(foreign).map(drop);
+                assert_eq!(found.unwrap_err().kind(), ErrorKind::Forked);
+            }
+        }));
+        handles::take::<Number>(own).unwrap();
+    });
+    assert!(ended_well);
+    assert_eq!(handles::take::<Number>(ours).unwrap().0, 1);
 }
