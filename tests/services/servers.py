@@ -120,7 +120,8 @@ def mongodb_standalone(run: Run) -> Plan:
 def zookeeper(run: Run) -> Plan:
     """An ensemble; all members serve when it answers."""
     java, classpath = tools.java(), tools.zookeeper_classpath()
-    clients, quorum, election = (free_ports(3 * MEMBERS)[n::3] for n in range(3))
+    ports = free_ports(3 * MEMBERS)
+    clients, quorum, election = ports[0::3], ports[1::3], ports[2::3]
     commands = {}
     for n in range(MEMBERS):
         data = run.data_dir(f"zookeeper-{n + 1}")

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::net::TcpListener;
+use std::sync::Arc;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
 use tokio::net::TcpStream;
@@ -19,8 +20,18 @@ pub(crate) struct Links {
 /// Who connects to a member.
 pub(crate) enum Caller {
     Member(usize),
+    /// It tells its own address first, for connections in the other direction: the member hears
+    /// `there` in place of `own`, which is as long.
+    MemberAt {
+        member: usize,
+        own: String,
+        there: String,
+    },
     /// A member or a client: what it sends first tells the port of a member.
-    Tells { port: fn(&[u8]) -> Option<u16>, members: Vec<u16> },
+    Tells {
+        port: fn(&[u8]) -> Option<u16>,
+        members: Vec<u16>,
+    },
 }
 
 /// An address that leads to a member.
@@ -55,7 +66,7 @@ impl Links {
         way.listener.set_nonblocking(true).unwrap();
         BACKGROUND.spawn(async move {
             let listener = tokio::net::TcpListener::from_std(way.listener).unwrap();
-            let caller = std::sync::Arc::new(caller);
+            let caller = Arc::new(caller);
             let mut end = cut.clone();
             loop {
                 let near = tokio::select! {
@@ -121,13 +132,25 @@ impl Caller {
     async fn recognise(&self, near: &mut TcpStream) -> std::io::Result<(Option<usize>, Vec<u8>)> {
         match self {
             Caller::Member(member) => Ok((Some(*member), Vec::new())),
+            Caller::MemberAt { member, own, there } => {
+                let mut first = beginning(near).await?;
+                if let Some(at) = first.windows(own.len()).position(|part| part == own.as_bytes()) {
+                    first[at..at + own.len()].copy_from_slice(there.as_bytes());
+                }
+                Ok((Some(*member), first))
+            }
             Caller::Tells { port, members } => {
-                let mut first = vec![0; 16 << 10];
-                let length = near.read(&mut first).await?;
-                first.truncate(length);
+                let first = beginning(near).await?;
                 let port = port(&first);
                 Ok((members.iter().position(|member| Some(*member) == port), first))
             }
         }
     }
+}
+
+async fn beginning(near: &mut TcpStream) -> std::io::Result<Vec<u8>> {
+    let mut first = vec![0; 16 << 10];
+    let length = near.read(&mut first).await?;
+    first.truncate(length);
+    Ok(first)
 }

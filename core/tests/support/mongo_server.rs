@@ -1,7 +1,8 @@
 //! A real mongod of one test, ended when it is dropped: alone, or a member of a `MongoSet`.
 
 use std::net::TcpStream;
-use std::path::Path;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -160,8 +161,7 @@ fn command_to(url: &str, command: Document) -> Result<Document> {
 }
 
 /// A file with the secret that the members of a locked set share.
-pub(crate) fn key_file(dir: &Path) -> std::path::PathBuf {
-    use std::os::unix::fs::PermissionsExt;
+pub(crate) fn key_file(dir: &Path) -> PathBuf {
     let file = dir.join("key");
     std::fs::write(&file, "c2VzYW1lLXNlc2FtZQ==").unwrap();
     std::fs::set_permissions(&file, PermissionsExt::from_mode(0o600)).unwrap();
