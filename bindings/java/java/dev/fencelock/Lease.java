@@ -105,6 +105,15 @@ public final class Lease implements AutoCloseable {
     }
 
     /**
+     * Whether the lease was lost. Computed from the clock, without I/O; final once true.
+     *
+     * @return false while it is held, and after a release
+     */
+    public boolean isLost() {
+        return !state.released && Native.isLost(handle);
+    }
+
+    /**
      * For how long the lock is certainly ours without another renewal.
      *
      * @return zero when it is not held
