@@ -27,8 +27,8 @@ WITH_SERVERS := tests/services/run all
 # inside an interpreter. pytest tests it.
 RUST_TESTED := --workspace --exclude fencelock-python
 
-.PHONY: help demo test test-core test-python test-examples python lint lint-rust lint-python \
-	deny bench chaos dist clean
+.PHONY: help demo test test-core test-python test-java test-examples python java lint lint-rust \
+	lint-python lint-java deny bench bench-java chaos dist clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,12 +39,16 @@ demo: ## the flash sale on an embedded backend: every unit of stock is sold once
 # One step a line, in the order in which they run. Each is a target that also works alone, and
 # then builds the wheel it needs; here that is a step of its own, done once.
 test: export PYTHON_IS_BUILT := 1
+test: export JAVA_IS_BUILT := 1
 test: export TEST_STEPS := \
 	lint-rust \
 	test-core \
 	python \
 	lint-python \
 	test-python \
+	java \
+	lint-java \
+	test-java \
 	test-examples
 test: ## everything, with real servers; the last line is the total
 	@rm -rf $(LOGS) && mkdir -p $(LOGS)
@@ -58,6 +62,15 @@ test-python: $(if $(PYTHON_IS_BUILT),,python) ## the Python tests, with real ser
 	@mkdir -p $(LOGS)
 	cd bindings/python && ../../$(WITH_SERVERS) $(VENV)/python -m pytest \
 		--junitxml=$(LOGS)/test-python.xml
+
+# All of it on the JDK that Maven runs on; on the newest one of this machine, if that is another,
+# all but the conformance cases once more.
+test-java: $(if $(JAVA_IS_BUILT),,java) ## the Java tests and examples, with real servers, on each JDK
+	@mkdir -p $(LOGS)
+	@rm -rf $(JAVA_MODULES:%=%/target/surefire-reports)
+	$(WITH_SERVERS) $(SHELL) -c '$(MVN) -f bindings/java/reactor.xml verify -fae && \
+		tests/java/newest-jdk $(MVN) -f bindings/java/pom.xml surefire:test'; \
+		code=$$?; tests/java/keep-reports $(LOGS)/test-java $(JAVA_MODULES); exit $$code
 
 test-examples: $(if $(PYTHON_IS_BUILT),,python) ## the examples: the flash sale in Rust, and each example's own tests
 	@mkdir -p $(LOGS)
@@ -79,7 +92,21 @@ python: .venv/.ready ## build the Python wheel and install it in .venv
 	$(VENV)/pip install --quiet --disable-pip-version-check --no-index --no-deps --force-reinstall \
 		target/wheels/fencelock-*.whl
 
-lint: lint-rust lint-python ## format, clippy, licences and sources, ruff, mypy
+# The library goes where the jar looks for it, by system and processor. Maven makes no difference
+# between a jar without it and one with it, so it is copied before Maven runs.
+JAVA_NATIVE = bindings/java/target/native/dev/fencelock/native/$(shell tests/java/classifier)
+JAVA_LIBRARY := $(if $(filter Darwin,$(shell uname -s)),libfencelock_java.dylib,libfencelock_java.so)
+JAVA_MODULES := bindings/java examples/flash_sale_java examples/order_code_java \
+	examples/spring-flash-sale
+MVN := mvn -B -ntp -q
+
+java: ## build the jar, with the native library inside, below bindings/java/target
+	cargo build $(CARGO_FLAGS) -p fencelock-java
+	@mkdir -p $(JAVA_NATIVE)
+	cp $(CARGO_TARGET_DIR)/$(PROFILE)/$(JAVA_LIBRARY) $(JAVA_NATIVE)/
+	$(MVN) -f bindings/java/pom.xml package -DskipTests
+
+lint: lint-rust lint-python lint-java ## format, clippy, licences and sources, ruff, mypy, Javadoc
 
 lint-rust:
 	cargo fmt --all --check
@@ -95,11 +122,22 @@ lint-python: .venv/.ready
 	MYPYPATH=bindings/python/python $(VENV)/mypy --strict tests/bench/peers.py
 	cd bindings/python && $(VENV)/mypy
 
+# javac's warnings are errors in every build; this is the rest.
+lint-java:
+	$(MVN) -f bindings/java/pom.xml compile javadoc:javadoc
+
 deny: ## install cargo-deny below target/tools, for `make lint`
 	cargo install --locked --root target/tools cargo-deny@0.20.2
 
 bench: ## measure against targets and peers, as ratios in one run; see target/bench/report.md
 	tests/bench/run
+
+bench-java: ## Java beside Redisson, Curator and Rust, as ratios
+	$(MAKE) java PROFILE=release
+	$(MVN) -f bindings/java/reactor.xml -pl ../../tests/bench/java -am package -DskipTests
+	cargo build --release $(LOCKED) -p fencelock-bench
+	FENCELOCK_BENCH_RUST=$(CARGO_TARGET_DIR)/release/fencelock-bench \
+		tests/services/run redis,zookeeper tests/bench/java/compare
 
 chaos: ## faults at random moments against real servers
 	$(WITH_SERVERS) tests/chaos/run
