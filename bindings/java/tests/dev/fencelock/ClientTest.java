@@ -77,7 +77,10 @@ class ClientTest {
                 () -> Call.await((ticket, out) -> Native.close(ticket, 12345, out)));
         assertThrows(
                 InvalidArgumentException.class,
-                () -> Call.await((ticket, out) -> Native.acquire(ticket, -1, 0, -1, out)));
+                () -> Call.await((ticket, out) -> Native.acquire(ticket, 12345, 0, -1, out)));
+        assertThrows(
+                FencelockException.class,
+                () -> Call.await((ticket, out) -> Native.release(ticket, -1, out)));
         Native.freeLease(77);
         Native.cancel(Long.MIN_VALUE);
         assertFalse(Native.isHeld(0));
@@ -90,7 +93,7 @@ class ClientTest {
             assertThrows(NullPointerException.class, () -> client.inspect(null));
             assertThrows(NullPointerException.class, () -> client.lock("a").acquire(null));
             assertThrows(NullPointerException.class, () -> Fencelock.connect((String) null));
-            assertThrows(InvalidArgumentException.class, () -> Fencelock.connect("nonsense:"));
+            assertThrows(UnsupportedException.class, () -> Fencelock.connect("nonsense:"));
             assertThrows(InvalidArgumentException.class, Fencelock::connect);
             InvalidArgumentException negative =
                     assertThrows(
@@ -224,13 +227,13 @@ class ClientTest {
             lock.unlock();
             server.freeze();
             Duration best = Duration.ofHours(1);
-            for (int i = 0; i < 5; i++) {
+            // Of many, because a busy machine may stop all of us for that long.
+            for (int i = 0; i < 40 && best.toMillis() >= 100; i++) {
                 long start = System.nanoTime();
                 assertFalse(lock.tryLock(50, TimeUnit.MILLISECONDS));
                 Duration took = Support.since(start);
                 best = took.compareTo(best) < 0 ? took : best;
             }
-            // Of several, because a busy machine may stop all of us for that long.
             assertTrue(best.toMillis() >= 50 && best.toMillis() < 100, best.toString());
             long start = System.nanoTime();
             assertThrows(UnavailableException.class, lock::tryLock);
