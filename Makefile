@@ -125,6 +125,7 @@ lint-rust:
 lint-python: .venv/.ready
 	$(VENV)/ruff check .
 	$(VENV)/ruff format --check .
+	$(VENV)/mypy --strict tests/bench/java/compare
 	$(VENV)/mypy --strict tests/summary tests/services/servers.py
 	MYPYPATH=bindings/python/python $(VENV)/mypy --strict tests/bench/peers.py
 	MYPYPATH=tests/fleets $(VENV)/mypy --strict --disable-error-code=import-untyped tests/fleets

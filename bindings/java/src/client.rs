@@ -40,7 +40,7 @@ extern "system" fn Java_dev_fencelock_Native_connect<'l>(
     begin(&mut env, &out, ticket, |env, cancelled| {
         let url = bytes::maybe_text(env, &url)?;
         let mut options = ClientOptions::new().language("java");
-        let names = [("connectTimeout", TIMEOUT), ("requestTimeout", TIMEOUT)];
+        let names = [("connect_timeout", TIMEOUT), ("request_timeout", TIMEOUT)];
         let [connect, request] = bytes::times(env, &times, names)?;
         if let Some(limit) = connect {
             options = options.connect_timeout(limit);
@@ -79,7 +79,7 @@ extern "system" fn Java_dev_fencelock_Native_lock<'l>(
     at_once(&mut env, &out, |env| {
         let client = client(handle)?;
         let name = bytes::text(env, &name, "name")?;
-        let names = [("ttl", "100 ms to 24 h"), ("maxHold", "a time longer than ttl, or null")];
+        let names = [("ttl", "100 ms to 24 h"), ("max_hold", "a time longer than ttl, or none")];
         let [ttl, max_hold] = bytes::times(env, &times, names)?;
         let mut options = LockOptions::new().renew(renew).max_hold(max_hold);
         if let Some(ttl) = ttl {

@@ -112,7 +112,7 @@ public final class Fencelock implements AutoCloseable {
             Reader.utf8(options.prefix, "prefix"),
             Reader.utf8(options.collection, "collection"),
             Reader.utf8(options.root, "root"),
-            Reader.utf8(options.nodeLayout, "nodeLayout"),
+            Reader.utf8(options.nodeLayout, "node_layout"),
         };
         return (ticket, out) -> Native.connect(ticket, text, times, texts, out);
     }

@@ -114,13 +114,21 @@ public final class RustLock implements Lock, AutoCloseable {
      */
     @Override
     public boolean tryLock(long time, TimeUnit unit) throws InterruptedException {
-        Duration limit = time <= 0 ? Duration.ZERO : Duration.of(time, unit.toChronoUnit());
         try {
-            takeInterruptibly(limit.compareTo(LONGEST_WAIT) > 0 ? LONGEST_WAIT : limit);
+            takeInterruptibly(limit(time, unit));
             return true;
         } catch (LockTimeoutException e) {
             return false;
         }
+    }
+
+    private static Duration limit(long time, TimeUnit unit) {
+        if (time <= 0) {
+            return Duration.ZERO;
+        }
+        return unit.toDays(time) >= LONGEST_WAIT.toDays()
+                ? LONGEST_WAIT
+                : Duration.of(time, unit.toChronoUnit());
     }
 
     private void takeInterruptibly(Duration timeout) throws InterruptedException {

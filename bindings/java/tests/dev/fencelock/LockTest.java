@@ -327,8 +327,7 @@ class LockTest {
         assertFalse(lock.isHeldByCurrentThread(), "no thread owns a lease");
         CompletableFuture<Void> lost = lease.lost();
         CompletableFuture<Lease> cancelled = lock.acquireAsync();
-        CompletableFuture<Lease> timed =
-                lock.acquireAsync(Duration.ofMinutes(1)).orTimeout(100, TimeUnit.MILLISECONDS);
+        CompletableFuture<Lease> timed = lock.acquireAsync(Duration.ofMinutes(1));
         CompletableFuture<Lease> behind = lock.acquireAsync();
         AtomicReference<Thread> ranOn = new AtomicReference<>();
         CountDownLatch never = new CountDownLatch(1);
@@ -345,7 +344,9 @@ class LockTest {
                 ignored -> {
                     throw new IllegalStateException("a callback that throws");
                 });
+        Support.untilQueued(other, "a", 3);
         assertTrue(cancelled.cancel(true));
+        timed.orTimeout(1, TimeUnit.MILLISECONDS);
         Support.untilQueued(other, "a", 1);
         assertTrue(timed.isCompletedExceptionally());
         lease.releaseAsync().get(20, TimeUnit.SECONDS);

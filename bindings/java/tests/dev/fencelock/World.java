@@ -312,10 +312,11 @@ final class World implements AutoCloseable {
                         Arrays.compareUnsigned(
                                 a.getBytes(StandardCharsets.UTF_8),
                                 b.getBytes(StandardCharsets.UTF_8));
+        List<String> found =
+                client(step).list().stream().map(LockInfo::name).sorted(byBytes).toList();
         List<String> wanted = new ArrayList<>();
-        step.get("names").forEach(name -> wanted.add(Cases.text(name)));
-        assertEquals(
-                wanted, client(step).list().stream().map(LockInfo::name).sorted(byBytes).toList());
+        step.path("names").forEach(name -> wanted.add(Cases.text(name)));
+        assertEquals(wanted, found);
     }
 
     private void forceRelease(JsonNode step) {
