@@ -153,9 +153,11 @@ bench-java: ## Java beside Redisson, Curator and Rust, as ratios
 chaos: ## faults at random moments against real servers
 	$(WITH_SERVERS) tests/chaos/run
 
-dist: .venv/.ready ## the packages to publish, below target/dist: the Python wheel
+dist: .venv/.ready ## the packages to publish, below target/dist: the Python wheel and the jar
 	$(VENV)/maturin build --manifest-path bindings/python/Cargo.toml --release --locked \
 		--interpreter $(VENV)/python --out target/dist
+	$(MAKE) java PROFILE=release
+	cp bindings/java/target/fencelock-*.jar target/dist/
 
 clean: ## end our servers and remove everything that was built
 	tests/services/down
