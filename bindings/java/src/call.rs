@@ -52,7 +52,9 @@ impl From<Result<Value>> for Done {
             Value::Nothing => Ok(done(0, None)),
             Value::Number(number) => Ok(done(number, None)),
             Value::Client(client) => handle(handles::add(Arc::new(Client(client)))),
-            Value::Lease(client, lease) => handle(handles::add(Arc::new(Lease::new(lease, client)))),
+            Value::Lease(client, lease) => {
+                handle(handles::add(Arc::new(Lease::new(lease, client))))
+            }
             Value::Infos(infos) => Ok(done(infos.len() as jlong, Some(Writer::infos(infos)))),
         });
         outcome.unwrap_or_else(|error| Done {
@@ -145,7 +147,11 @@ pub(crate) fn answer<'l>(
 
 /// Ends a call that has not ended; its end is queued as of every other.
 #[unsafe(no_mangle)]
-extern "system" fn Java_dev_fencelock_Native_cancel(_: EnvUnowned<'_>, _: JClass<'_>, ticket: jlong) {
+extern "system" fn Java_dev_fencelock_Native_cancel(
+    _: EnvUnowned<'_>,
+    _: JClass<'_>,
+    ticket: jlong,
+) {
     if let Some(cancel) = under_way(|calls| calls.get(&ticket).cloned()) {
         cancel.cancel();
     }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use fencelock::{ClientOptions, LockOptions, Result};
-use fencelock_shared::handles::{self, Handled};
 use fencelock_shared::OpenClient;
+use fencelock_shared::handles::{self, Handled};
 use jni::EnvUnowned;
 use jni::objects::{JByteArray, JClass, JLongArray, JObjectArray};
 use jni::sys::jlong;
@@ -165,6 +165,10 @@ extern "system" fn Java_dev_fencelock_Native_close<'l>(
 
 /// Java refers to the client no more. Its leases keep it alive.
 #[unsafe(no_mangle)]
-extern "system" fn Java_dev_fencelock_Native_freeClient(_: EnvUnowned<'_>, _: JClass<'_>, handle: jlong) {
+extern "system" fn Java_dev_fencelock_Native_freeClient(
+    _: EnvUnowned<'_>,
+    _: JClass<'_>,
+    handle: jlong,
+) {
     crate::lease::free::<Client>(handle);
 }

@@ -154,7 +154,11 @@ extern "system" fn Java_dev_fencelock_Native_watch<'l>(
 
 /// Releases in the background what is still held: for a lease that nobody got, and after an end.
 #[unsafe(no_mangle)]
-extern "system" fn Java_dev_fencelock_Native_freeLease(_: EnvUnowned<'_>, _: JClass<'_>, handle: jlong) {
+extern "system" fn Java_dev_fencelock_Native_freeLease(
+    _: EnvUnowned<'_>,
+    _: JClass<'_>,
+    handle: jlong,
+) {
     free::<Lease>(handle);
 }
 

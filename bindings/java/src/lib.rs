@@ -59,7 +59,10 @@ extern "system" fn Java_dev_fencelock_Native_errorCodes<'l>(
 
 /// How many handles are open, for tests of leaks.
 #[unsafe(no_mangle)]
-extern "system" fn Java_dev_fencelock_Native_openHandles(_: EnvUnowned<'_>, _: JClass<'_>) -> jlong {
+extern "system" fn Java_dev_fencelock_Native_openHandles(
+    _: EnvUnowned<'_>,
+    _: JClass<'_>,
+) -> jlong {
     fencelock_shared::handles::open() as jlong
 }
 

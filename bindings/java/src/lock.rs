@@ -63,6 +63,10 @@ extern "system" fn Java_dev_fencelock_Native_tryAcquire<'l>(
 
 /// Java refers to the lock no more.
 #[unsafe(no_mangle)]
-extern "system" fn Java_dev_fencelock_Native_freeLock(_: EnvUnowned<'_>, _: JClass<'_>, handle: jlong) {
+extern "system" fn Java_dev_fencelock_Native_freeLock(
+    _: EnvUnowned<'_>,
+    _: JClass<'_>,
+    handle: jlong,
+) {
     crate::lease::free::<Lock>(handle);
 }
