@@ -118,7 +118,7 @@ impl Visit<'_> {
         }) {
             self.keeper.written(sent);
         }
-        let refused = made.iter().any(|made| *made == Err(Fault::NoAuth));
+        let refused = made.contains(&Err(Fault::NoAuth));
         match made.into_iter().next_back() {
             // No right to make one above that is there already is no fault.
             Some(Err(Fault::NoNode | Fault::NoAuth)) if refused => Err(Fault::NoAuth),
