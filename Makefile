@@ -28,8 +28,8 @@ WITH_SERVERS := tests/services/run all
 RUST_TESTED := --workspace --exclude fencelock-python
 RUST_EXAMPLES := flash_sale order_code
 
-.PHONY: help demo test test-core test-python test-c test-examples python c c-header fleets lint \
-	lint-rust lint-python deny bench chaos dist clean
+.PHONY: help demo test test-core test-python test-java test-c test-examples python java c c-header \
+	fleets lint lint-rust lint-python lint-java deny bench bench-java chaos dist clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,6 +40,7 @@ demo: ## the flash sale on an embedded backend: every unit of stock is sold once
 # One step a line, in the order in which they run. Each is a target that also works alone, and
 # then builds the wheel it needs; here that is a step of its own, done once.
 test: export PYTHON_IS_BUILT := 1
+test: export JAVA_IS_BUILT := 1
 test: export C_IS_BUILT := 1
 test: export TEST_STEPS := \
 	lint-rust \
@@ -47,6 +48,9 @@ test: export TEST_STEPS := \
 	python \
 	lint-python \
 	test-python \
+	java \
+	lint-java \
+	test-java \
 	c \
 	test-c \
 	test-examples
@@ -78,12 +82,22 @@ test-c: $(if $(C_IS_BUILT),,c) ## the C tests, with real servers; again with Add
 		--without '[file]' --without '[mongodb]' --without '[zookeeper]'
 C_WATCHED := --without package. --without examples.
 
+# All of it on the JDK that Maven runs on; on the newest one of this machine, if that is another,
+# all but the conformance cases once more.
+test-java: $(if $(JAVA_IS_BUILT),,java) ## the Java tests and examples, with real servers, on each JDK
+	@mkdir -p $(LOGS)
+	@rm -rf $(JAVA_MODULES:%=%/target/surefire-reports)
+	code=0; $(WITH_SERVERS) $(SHELL) -c '$(MVN) -f bindings/java/reactor.xml verify -fae && \
+		tests/java/newest-jdk $(MVN) -f bindings/java/pom.xml surefire:test' || code=$$?; \
+		tests/java/keep-reports $(LOGS)/test-java $(JAVA_MODULES); exit $$code
+
 test-examples: $(if $(PYTHON_IS_BUILT),,python) ## the examples over each backend, and their own tests
 	@mkdir -p $(LOGS)
 	cargo build $(CARGO_FLAGS) $(addprefix -p ,$(RUST_EXAMPLES))
 	$(WITH_SERVERS) examples/on-each-backend \
 		$(addprefix $(CARGO_TARGET_DIR)/$(PROFILE)/,$(RUST_EXAMPLES))
-	$(WITH_SERVERS) $(VENV)/python -m pytest examples --junitxml=$(LOGS)/test-examples.xml
+	$(WITH_SERVERS) $(VENV)/python -m pytest examples \
+		--junitxml=$(LOGS)/test-examples-python.xml
 
 # The stamp is newer than the pins exactly when the environment has them.
 .venv/.ready: tests/requirements.txt
@@ -104,6 +118,20 @@ $(FLEETS): $(wildcard tests/fleets/java/pom.xml tests/fleets/java/src/main/java/
 	mvn -q -B -Dstyle.color=never -f tests/fleets/java/pom.xml package
 	@touch $@
 
+# The library goes where the jar looks for it, by system and processor. Maven makes no difference
+# between a jar without it and one with it, so it is copied before Maven runs.
+JAVA_NATIVE = bindings/java/target/native/dev/fencelock/native/$(shell tests/java/classifier)
+JAVA_LIBRARY := $(if $(filter Darwin,$(shell uname -s)),libfencelock_java.dylib,libfencelock_java.so)
+JAVA_MODULES := bindings/java examples/flash_sale_java examples/order_code_java \
+	examples/spring-flash-sale
+MVN := mvn -B -ntp -q
+
+java: ## build the jar, with the native library inside, below bindings/java/target
+	cargo build $(CARGO_FLAGS) -p fencelock-java
+	@mkdir -p $(JAVA_NATIVE)
+	cp $(CARGO_TARGET_DIR)/$(PROFILE)/$(JAVA_LIBRARY) $(JAVA_NATIVE)/
+	$(MVN) -f bindings/java/pom.xml package -DskipTests
+
 c: ## build the C library and install it in target/install
 	cargo build $(CARGO_FLAGS) -p fencelock-c
 	bindings/c/install target/$(PROFILE) target/install
@@ -111,7 +139,7 @@ c: ## build the C library and install it in target/install
 c-header: ## write include/fencelock.h anew from bindings/c/src
 	cargo run $(CARGO_FLAGS) -p fencelock-c-header
 
-lint: lint-rust lint-python ## format, clippy, licences and sources, ruff, mypy
+lint: lint-rust lint-python lint-java ## format, clippy, licences and sources, ruff, mypy, Javadoc
 
 lint-rust:
 	cargo fmt --all --check
@@ -123,6 +151,7 @@ lint-rust:
 lint-python: .venv/.ready
 	$(VENV)/ruff check .
 	$(VENV)/ruff format --check .
+	$(VENV)/mypy --strict tests/bench/java/compare
 	$(VENV)/mypy --strict tests/summary tests/services/servers.py
 	MYPYPATH=bindings/python/python $(VENV)/mypy --strict tests/bench/peers.py
 	MYPYPATH=tests/fleets $(VENV)/mypy --strict --disable-error-code=import-untyped tests/fleets
@@ -130,18 +159,31 @@ lint-python: .venv/.ready
 	MYPYPATH=bindings/python/python $(VENV)/mypy --strict examples/order_code_python
 	cd bindings/python && $(VENV)/mypy
 
+# javac's warnings are errors in every build; this is the rest.
+lint-java:
+	$(MVN) -f bindings/java/pom.xml compile javadoc:javadoc
+
 deny: ## install cargo-deny below target/tools, for `make lint`
 	cargo install --locked --root target/tools cargo-deny@0.20.2
 
 bench: ## measure against targets and peers, as ratios in one run; see target/bench/report.md
 	tests/bench/run
 
+bench-java: ## Java beside Redisson, Curator and Rust, as ratios
+	$(MAKE) java PROFILE=release
+	$(MVN) -f bindings/java/reactor.xml -pl ../../tests/bench/java -am package -DskipTests
+	cargo build --release $(LOCKED) -p fencelock-bench
+	FENCELOCK_BENCH_RUST=$(CARGO_TARGET_DIR)/release/fencelock-bench \
+		tests/services/run redis,zookeeper tests/bench/java/compare
+
 chaos: ## faults at random moments against real servers
 	$(WITH_SERVERS) tests/chaos/run
 
-dist: .venv/.ready ## the packages to publish, below target/dist: the Python wheel, the C library
+dist: .venv/.ready ## the packages to publish, below target/dist
 	$(VENV)/maturin build --manifest-path bindings/python/Cargo.toml --release --locked \
 		--interpreter $(VENV)/python --out target/dist
+	$(MAKE) java PROFILE=release
+	cp bindings/java/target/fencelock-*.jar target/dist/
 	cargo build --release --locked -p fencelock-c
 	bindings/c/install target/release target/dist/fencelock-c
 	tar -C target/dist -czf target/dist/fencelock-c-$$(uname -s | tr A-Z a-z)-$$(uname -m).tar.gz fencelock-c

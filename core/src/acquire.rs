@@ -20,8 +20,9 @@ use crate::wakeups::{Mail, Mailbox};
 
 /// For how long a contender that was queued bears a backend that does not answer.
 const OUTAGE: Duration = Duration::from_secs(30);
-/// For how long a time-out waits for its withdrawal.
-const GRACE: Duration = Duration::from_millis(50);
+/// For how long a time-out waits for its withdrawal. With timers that count whole milliseconds, and
+/// the way back to the caller, it returns by 50 ms: that is what is promised.
+const GRACE: Duration = Duration::from_millis(45);
 /// Between tries after an error; doubled each time, up to a look period.
 const FIRST_BACKOFF: Duration = Duration::from_millis(20);
 
