@@ -129,7 +129,7 @@ impl Drop for Lease {
         }
         let Ok(runtime) = Runtime::current() else { return };
         tracing::warn!(
-            lock = %self.lease.name(),
+            lock = ?self.lease.name(),
             token = self.lease.token().get(),
             "a lease that nobody refers to any more is still held; release leases, or use `using`"
         );

@@ -68,6 +68,15 @@ export async function waitUntil(condition, limit = LIMIT) {
   }
 }
 
+/** Ends when the lease is lost. By itself a lease does not keep the process alive. */
+export async function lost({ signal }) {
+  const over = new AbortController()
+  signal.addEventListener('abort', () => over.abort())
+  if (signal.aborted) return
+  const late = await sleep(LIMIT, true, { signal: over.signal }).catch(() => false)
+  assert.ok(!late, 'the lease was not lost')
+}
+
 /** Takes up this thread, and with it the event loop. */
 export function busy(ms) {
   const end = performance.now() + ms
@@ -132,16 +141,18 @@ export async function ownRedis(t) {
     server.kill('SIGKILL')
   })
   await redis.ping()
-  /** The server answers nothing while `body` runs. */
+  /** From here on it answers nothing, until `thaw`. */
+  const freeze = () => server.kill('SIGSTOP')
+  const thaw = () => server.kill('SIGCONT')
   async function frozen(body) {
-    server.kill('SIGSTOP')
+    freeze()
     try {
       return await body()
     } finally {
-      server.kill('SIGCONT')
+      thaw()
     }
   }
-  return { url, redis, frozen }
+  return { url, redis, freeze, thaw, frozen }
 }
 
 async function freePort() {
