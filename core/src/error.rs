@@ -121,7 +121,7 @@ impl Error {
     }
 
     /// The same error, marked as one that trying again a moment later does not help.
-    #[cfg(feature = "redis")]
+    #[cfg(any(feature = "redis", feature = "mongodb"))]
     pub(crate) fn lasting(mut self) -> Self {
         self.lasting = true;
         self

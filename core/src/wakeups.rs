@@ -46,6 +46,12 @@ impl Wakeups {
         }
     }
 
+    /// Whether a contender with this owner id waits.
+    #[cfg(feature = "mongodb")]
+    pub(crate) fn awaits(&self, owner: OwnerId) -> bool {
+        matches!(self.places().get(&owner), Some(Addressee::Contender(_)))
+    }
+
     /// The session that this owner id's lease lives in was kept alive: the lease is certainly ours
     /// until then.
     #[cfg(feature = "zookeeper")]

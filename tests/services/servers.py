@@ -1,313 +1,213 @@
 """Real servers for the tests: `up`, `down` and `run` beside this file are its three commands.
 
-Each server is one function that takes a `Run` and returns a `Server`; `SERVICES` at the end names
-them. To add one, write that function and its line there. Only the Python standard library is used,
-because this runs before anything is installed.
+Each service is one function that returns a `Plan`: the command of each of its processes, how to see
+that they answer, and the variables for the tests. `SERVICES` at the end names them. To add one,
+write that function and its line there. Only the Python standard library is used, because this runs
+before anything is installed.
 
-What `up` started is written to `<state dir>/state.json` at once, server by server, so that `down`
-also ends what an `up` that was interrupted had started. The state directory is `target/services`,
-or `FENCELOCK_SERVICES_DIR`.
+What `up` started is recorded in the state directory, which is `target/services`, or
+`FENCELOCK_SERVICES_DIR`.
 """
 
 import contextlib
 import fcntl
-import json
 import os
-import re
 import shlex
 import shutil
-import signal
 import socket
 import subprocess
 import sys
-import tempfile
-import time
 import urllib.request
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-TOOLS = ROOT / "target" / "tools"
-START_LIMIT = 20.0  # seconds a server may take until it answers
-STOP_LIMIT = 10.0  # seconds between TERM and KILL
+import mongo_wire
+import tools
+from processes import Plan, Planner, Run, ServiceError, free_ports, say, stop
 
-# The newest Toxiproxy needs Go 1.23. Debian 12 ships Go 1.19, which builds 2.5; both have every
-# toxic that the tests use (latency, timeout, reset_peer, limit_data).
-TOXIPROXY_NEW = ((1, 23), "v2.12.0")
-TOXIPROXY_OLD = "v2.5.0"
-
-
-class ServiceError(Exception):
-    """Something that the person at the terminal has to know; shown without a traceback."""
-
-
-def say(text: str) -> None:
-    """Diagnostics go to stderr: stdout carries export lines and nothing else."""
-    print(f"services: {text}", file=sys.stderr, flush=True)
-
-
-# ---- processes -----------------------------------------------------------------------------------
-
-
-def start_time(pid: int) -> str | None:
-    """When the process started, as an opaque text; None when it is gone or only a zombie.
-
-    A pid alone is not an identity: after the server's death the kernel may give it to anybody.
-    """
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except FileNotFoundError:
-        if Path("/proc/self/stat").exists():
-            return None
-    except ProcessLookupError:
-        return None
-    else:
-        # The command name (field 2) is in parentheses and may contain anything.
-        fields = stat.rpartition(")")[2].split()
-        return None if fields[0] in "ZX" else fields[19]
-    # No /proc, as on macOS.
-    ps = subprocess.run(
-        ["ps", "-o", "stat=,lstart=", "-p", str(pid)], capture_output=True, text=True, check=False
-    )
-    state, _, started = ps.stdout.strip().partition(" ")
-    return None if not started or state.startswith("Z") else started.strip()
-
-
-@dataclass
-class Server:
-    """One started server: its process, and the variables through which tests find it."""
-
-    pid: int
-    started: str
-    env: dict[str, str] = field(default_factory=dict)
-
-    def runs(self) -> bool:
-        return start_time(self.pid) == self.started
-
-    def stop(self, name: str) -> None:
-        if not self.runs():
-            say(f"{name} (pid {self.pid}) had ended already")
-            return
-        # A test may have left it stopped; a stopped process takes no TERM.
-        os.kill(self.pid, signal.SIGCONT)
-        os.kill(self.pid, signal.SIGTERM)
-        if not wait_until(lambda: not self.runs(), STOP_LIMIT):
-            os.kill(self.pid, signal.SIGKILL)
-            wait_until(lambda: not self.runs(), STOP_LIMIT)
-        with contextlib.suppress(ChildProcessError):
-            os.waitpid(self.pid, os.WNOHANG)  # in `run` it is our child and would stay a zombie
-        say(f"{name} (pid {self.pid}) ended")
-
-
-def wait_until(condition: Callable[[], bool], limit: float) -> bool:
-    end = time.monotonic() + limit
-    while not condition():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.02)
-    return True
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-class Run:
-    """One run directory and the servers in it, as recorded in the state file."""
-
-    def __init__(self, state_dir: Path) -> None:
-        self.file = state_dir / "state.json"
-        self.servers: dict[str, Server] = {}
-        # In the temporary directory, not below target/: the path of a unix socket has to be short.
-        self.dir: Path | None = None
-        if self.file.exists():
-            state = json.loads(self.file.read_text())
-            self.dir = Path(state["dir"])
-            self.servers = {name: Server(**s) for name, s in state["servers"].items()}
-
-    def save(self) -> None:
-        state = {
-            "dir": str(self.dir),
-            "servers": {name: asdict(server) for name, server in self.servers.items()},
-        }
-        new = self.file.with_suffix(".new")
-        new.write_text(json.dumps(state, indent=2) + "\n")
-        new.replace(self.file)
-
-    def data_dir(self, name: str) -> Path:
-        if self.dir is None or not self.dir.is_dir():
-            self.dir = Path(tempfile.mkdtemp(prefix="fencelock-"))
-        path = self.dir / name
-        shutil.rmtree(path, ignore_errors=True)
-        path.mkdir()
-        return path
-
-    def start(
-        self,
-        name: str,
-        command: Callable[[int, Path], list[str]],
-        answers: Callable[[int], bool],
-        env: Callable[[int, Path], dict[str, str]],
-    ) -> Server:
-        """Starts `command(port, data_dir)` and returns when it `answers(port)`.
-
-        A port that was free a moment ago can be taken by now, so a server that ends at once gets
-        two more tries on other ports.
-        """
-        log = Path()
-        for _ in range(3):
-            port, data = free_port(), self.data_dir(name)
-            log = data / "log"
-            with log.open("wb") as out:
-                process = subprocess.Popen(
-                    command(port, data),
-                    stdin=subprocess.DEVNULL,
-                    stdout=out,
-                    stderr=out,
-                    cwd=data,
-                    start_new_session=True,  # Ctrl-C in the terminal is for the tests, not for it
-                )
-            started = start_time(process.pid)
-            if started is not None:
-                server = Server(process.pid, started, env(port, data))
-                self.servers[name] = server
-                self.save()
-                end = time.monotonic() + START_LIMIT
-                while not answers(port) and server.runs() and time.monotonic() < end:
-                    time.sleep(0.02)
-                if server.runs() and answers(port):
-                    say(f"{name} answers on 127.0.0.1:{port} (pid {process.pid}, {data})")
-                    return server
-                server.stop(name)
-                del self.servers[name]
-                self.save()
-        tail = "\n".join(log.read_text(errors="replace").splitlines()[-15:])
-        raise ServiceError(f"{name} does not start; the end of its log:\n{tail}")
-
-
-# ---- tools ---------------------------------------------------------------------------------------
-
-
-def install(package: str, what: str) -> None:
-    """Installs a Debian package, or says what to do where that is not possible."""
-    if shutil.which("apt-get") is None or os.geteuid() != 0:
-        raise ServiceError(
-            f"{what} is not on PATH: install it (on Debian, as root: apt-get install {package})"
-        )
-    say(f"{what} is missing: installing {package}")
-    for arguments in (["update"], ["install", "-y", "--no-install-recommends", package]):
-        subprocess.run(
-            ["apt-get", "-q", *arguments],
-            check=True,
-            stdin=subprocess.DEVNULL,
-            stdout=sys.stderr,
-            env=os.environ | {"DEBIAN_FRONTEND": "noninteractive"},
-        )
-
-
-def program(name: str, package: str) -> str:
-    if shutil.which(name) is None:
-        install(package, name)
-    path = shutil.which(name)
-    if path is None:
-        raise ServiceError(f"{package} is installed but {name} is not on PATH")
-    return path
-
-
-def toxiproxy_binary() -> Path:
-    """Builds the Toxiproxy server once; there is no Debian package of it."""
-    go = program("go", "golang-go")
-    words = subprocess.run([go, "version"], check=True, capture_output=True, text=True).stdout
-    found = re.search(r"go(\d+)\.(\d+)", words)
-    have = (int(found[1]), int(found[2])) if found else (0, 0)
-    version = TOXIPROXY_NEW[1] if have >= TOXIPROXY_NEW[0] else TOXIPROXY_OLD
-    binary = TOOLS / f"toxiproxy-server-{version}"
-    if not binary.exists():
-        say(f"building Toxiproxy {version}")
-        TOOLS.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=TOOLS) as out:
-            subprocess.run(
-                [go, "install", f"github.com/Shopify/toxiproxy/v2/cmd/server@{version}"],
-                check=True,
-                stdin=subprocess.DEVNULL,
-                stdout=sys.stderr,
-                env=os.environ | {"GOBIN": out},
-            )
-            # Last and in one step, so that nobody ever starts half a binary.
-            (Path(out) / "server").replace(binary)
-    return binary
+MEMBERS = 3  # of a replica set, and of an ensemble
 
 
 # ---- one function per service --------------------------------------------------------------------
 
 
-def redis(run: Run) -> Server:
+def redis(run: Run) -> Plan:
     """Redis without persistence. FENCELOCK_TEST_REDIS_SERVER chooses another binary (Valkey)."""
-    binary = os.environ.get("FENCELOCK_TEST_REDIS_SERVER") or program(
-        "redis-server", "redis-server"
-    )
+    binary, data, (port,) = tools.redis_server(), run.data_dir("redis"), free_ports(1)
+    command = [
+        binary,
+        *("--port", str(port), "--bind", "127.0.0.1"),
+        *("--unixsocket", str(data / "sock"), "--unixsocketperm", "700"),
+        *("--save", "", "--appendonly", "no", "--dir", str(data)),
+    ]
+    env = {
+        "FENCELOCK_TEST_REDIS_URL": f"redis://127.0.0.1:{port}/",
+        "FENCELOCK_TEST_REDIS_UNIX_URL": f"redis+unix://{data}/sock",
+        # For tests that stop or kill a server: they start one of their own from this binary.
+        "FENCELOCK_TEST_REDIS_SERVER": binary,
+    }
+    return Plan({data: command}, lambda: ask(port, b"PING\r\n") == b"+PONG\r\n", env)
 
-    def command(port: int, data: Path) -> list[str]:
-        return [
-            binary,
-            *("--port", str(port), "--bind", "127.0.0.1"),
-            *("--unixsocket", str(data / "sock"), "--unixsocketperm", "700"),
-            *("--save", "", "--appendonly", "no", "--dir", str(data)),
-        ]
 
-    def answers(port: int) -> bool:
+def mongod(data: Path, port: int) -> list[str]:
+    """The command of one small server; what it keeps need not outlive the machine."""
+    parameters = {
+        "diagnosticDataCollectionEnabled": "false",
+        # Else a member waits for 15 s before it ends.
+        "shutdownTimeoutMillisForSignaledShutdown": "0",
+    }
+    return [
+        tools.mongod(),
+        *("--port", str(port), "--bind_ip", "127.0.0.1", "--nounixsocket"),
+        *("--dbpath", str(data), "--wiredTigerCacheSizeGB", "0.25"),
+        # A journal starts with 300 MB otherwise, which a memory file system really has to find.
+        *("--wiredTigerEngineConfigString", "log=(prealloc=false,file_max=8MB)"),
+        *(word for pair in parameters.items() for word in ("--setParameter", "=".join(pair))),
+    ]
+
+
+def mongodb(run: Run) -> Plan:
+    """A replica set; all members are healthy when it answers."""
+    ports = free_ports(MEMBERS)
+    hosts = [f"127.0.0.1:{port}" for port in ports]
+    config = {
+        "_id": "rs0",
+        "members": [{"_id": n, "host": host} for n, host in enumerate(hosts)],
+        # The first primary is elected after that time; by default after ten seconds.
+        "settings": {"electionTimeoutMillis": 2000, "heartbeatIntervalMillis": 200},
+    }
+
+    def answers() -> bool:
         try:
-            with socket.create_connection(("127.0.0.1", port), timeout=1) as link:
-                link.sendall(b"PING\r\n")
-                return link.recv(7) == b"+PONG\r\n"
+            states = [mongo_wire.command(port, {"hello": 1}) for port in ports]
+            if "setName" not in states[0]:
+                mongo_wire.command(ports[0], {"replSetInitiate": config})
+                return False
+        except (OSError, mongo_wire.CommandError):
+            return False
+        primaries = sum(state["isWritablePrimary"] for state in states)
+        secondaries = sum(state.get("secondary", False) for state in states)
+        return (primaries, secondaries) == (1, MEMBERS - 1)
+
+    commands = {}
+    for n, port in enumerate(ports, 1):
+        data = run.data_dir(f"mongodb-{n}")
+        commands[data] = [*mongod(data, port), "--replSet", "rs0", "--oplogSize", "50"]
+    env = {
+        "FENCELOCK_TEST_MONGODB_URL": f"mongodb://{','.join(hosts)}/?replicaSet=rs0",
+        "FENCELOCK_TEST_MONGOD": tools.mongod(),
+    }
+    return Plan(commands, answers, env)
+
+
+def mongodb_standalone(run: Run) -> Plan:
+    """One server that is no replica set: without change streams."""
+    data, (port,) = run.data_dir("mongodb-standalone"), free_ports(1)
+
+    def answers() -> bool:
+        try:
+            return bool(mongo_wire.command(port, {"hello": 1})["isWritablePrimary"])
         except OSError:
             return False
 
-    def env(port: int, data: Path) -> dict[str, str]:
-        return {
-            "FENCELOCK_TEST_REDIS_URL": f"redis://127.0.0.1:{port}/",
-            "FENCELOCK_TEST_REDIS_UNIX_URL": f"redis+unix://{data}/sock",
-            # For tests that stop or kill a server: they start one of their own from this binary.
-            "FENCELOCK_TEST_REDIS_SERVER": binary,
-        }
-
-    return run.start("redis", command, answers, env)
+    env = {
+        "FENCELOCK_TEST_MONGODB_STANDALONE_URL": f"mongodb://127.0.0.1:{port}/",
+        "FENCELOCK_TEST_MONGOD": tools.mongod(),
+    }
+    return Plan({data: mongod(data, port)}, answers, env)
 
 
-def toxiproxy(run: Run) -> Server:
+def zookeeper(run: Run) -> Plan:
+    """An ensemble; all members serve when it answers."""
+    java, classpath = tools.java(), tools.zookeeper_classpath()
+    ports = free_ports(3 * MEMBERS)
+    clients, quorum, election = ports[0::3], ports[1::3], ports[2::3]
+    commands = {}
+    for n in range(MEMBERS):
+        data = run.data_dir(f"zookeeper-{n + 1}")
+        # The limits count ticks. A tick is short so that sessions may be; the limits are long,
+        # because on a busy machine a member that is late is not dead.
+        lines = [
+            *("tickTime=100", "initLimit=100", "syncLimit=50"),
+            *("minSessionTimeout=200", "maxSessionTimeout=60000", "maxClientCnxns=0"),
+            *(f"clientPort={clients[n]}", "clientPortAddress=127.0.0.1", f"dataDir={data}"),
+            *("admin.enableServer=false", "4lw.commands.whitelist=*"),
+            *(f"server.{m + 1}=127.0.0.1:{quorum[m]}:{election[m]}" for m in range(MEMBERS)),
+        ]
+        (data / "zoo.cfg").write_text("\n".join(lines) + "\n")
+        (data / "myid").write_text(f"{n + 1}\n")
+        commands[data] = [
+            *(java, "-Xmx192m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
+            # Nothing has to outlive the machine, and a killed process loses no written page.
+            "-Dzookeeper.forceSync=no",
+            *("-cp", classpath, "org.apache.zookeeper.server.quorum.QuorumPeerMain"),
+            str(data / "zoo.cfg"),
+        ]
+
+    def answers() -> bool:
+        return all(b"\nMode: " in ask(port, b"srvr") for port in clients)
+
+    hosts = ",".join(f"127.0.0.1:{port}" for port in clients)
+    env = {
+        "FENCELOCK_TEST_ZOOKEEPER_URL": f"zookeeper://{hosts}/",
+        "FENCELOCK_TEST_ZOOKEEPER_CLASSPATH": classpath,
+        "FENCELOCK_TEST_JAVA": java,
+    }
+    return Plan(commands, answers, env)
+
+
+def toxiproxy(run: Run) -> Plan:
     """A TCP proxy that delays, drops and resets; tests create proxies through its HTTP API."""
-    binary = toxiproxy_binary()
+    binary, data, (port,) = tools.toxiproxy_server(), run.data_dir("toxiproxy"), free_ports(1)
+    url = f"http://127.0.0.1:{port}"
 
-    def command(port: int, _data: Path) -> list[str]:
-        return [str(binary), "-host", "127.0.0.1", "-port", str(port)]
-
-    def answers(port: int) -> bool:
+    def answers() -> bool:
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/version", timeout=1) as reply:
+            with urllib.request.urlopen(f"{url}/version", timeout=1) as reply:
                 return bool(reply.status == 200)
         except OSError:
             return False
 
-    def env(port: int, _data: Path) -> dict[str, str]:
-        return {"FENCELOCK_TEST_TOXIPROXY_URL": f"http://127.0.0.1:{port}"}
-
-    return run.start("toxiproxy", command, answers, env)
+    command = [binary, "-host", "127.0.0.1", "-port", str(port)]
+    return Plan({data: command}, answers, {"FENCELOCK_TEST_TOXIPROXY_URL": url})
 
 
-SERVICES: dict[str, Callable[[Run], Server]] = {"redis": redis, "toxiproxy": toxiproxy}
+def ask(port: int, request: bytes) -> bytes:
+    """The first part of the answer; empty where nobody answers."""
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=1) as link:
+            link.sendall(request)
+            return link.recv(1024)
+    except OSError:
+        return b""
 
-# What comes up with a backend: its tests cut and slow the link to it.
-COMPANIONS = {"redis": ["toxiproxy"]}
+
+SERVICES: dict[str, Planner] = {
+    "redis": redis,
+    "mongodb": mongodb,
+    "mongodb-standalone": mongodb_standalone,
+    "zookeeper": zookeeper,
+    "toxiproxy": toxiproxy,
+}
+
+# What comes up with a backend: its tests cut and slow the link to it, and run on its other shapes.
+COMPANIONS = {
+    "redis": ["toxiproxy"],
+    "mongodb": ["mongodb-standalone", "toxiproxy"],
+    "zookeeper": ["toxiproxy"],
+}
+
+
+def url_variable(service: str) -> str:
+    """The variable through which tests find a service."""
+    return f"FENCELOCK_TEST_{service.upper().replace('-', '_')}_URL"
 
 
 # ---- the commands --------------------------------------------------------------------------------
 
 
 def state_dir() -> Path:
-    return Path(os.environ.get("FENCELOCK_SERVICES_DIR") or ROOT / "target" / "services")
+    return Path(os.environ.get("FENCELOCK_SERVICES_DIR") or tools.ROOT / "target" / "services")
 
 
 @contextlib.contextmanager
@@ -321,6 +221,7 @@ def recorded(directory: Path) -> Iterator[Run]:
 
 
 def wanted(names: list[str]) -> list[str]:
+    """The services that these names mean, companions included."""
     if not names:
         raise ServiceError(f"say which: {' '.join(SERVICES)} or all")
     chosen: list[str] = []
@@ -331,24 +232,20 @@ def wanted(names: list[str]) -> list[str]:
     return list(dict.fromkeys(chosen))
 
 
-def up(names: list[str], directory: Path | None = None) -> dict[str, str]:
-    """Starts what is named and does not run yet; returns the variables for the tests."""
-    chosen = wanted(names)
-    env: dict[str, str] = {}
+def up(chosen: list[str], directory: Path | None = None) -> dict[str, str]:
+    """Starts what is chosen and does not run yet; returns the variables for the tests."""
     with recorded(directory or state_dir()) as run:
-        for name in chosen:
-            server = run.servers.get(name)
-            if server is None or not server.runs():
-                server = SERVICES[name](run)
-            env |= server.env
-    return env
+        missing = [n for n in chosen if n not in run.services or not run.services[n].runs()]
+        # Of a set that has lost a member the others still run.
+        stop({name: run.services[name] for name in missing if name in run.services})
+        run.start({name: SERVICES[name] for name in missing})
+        return {key: value for name in chosen for key, value in run.services[name].env.items()}
 
 
 def down(directory: Path | None = None) -> None:
-    """Ends the recorded servers and removes their run directory."""
+    """Ends the recorded services and removes their run directory."""
     with recorded(directory or state_dir()) as run:
-        for name, server in reversed(run.servers.items()):
-            server.stop(name)
+        stop(run.services)
         if run.dir is not None:
             shutil.rmtree(run.dir, ignore_errors=True)
         run.file.unlink(missing_ok=True)

@@ -23,10 +23,14 @@ use crate::wakeups::Wakeups;
 mod file;
 #[cfg(feature = "memory")]
 mod memory;
+#[cfg(feature = "mongodb")]
+mod mongodb;
 #[cfg(feature = "redis")]
 mod redis;
 #[cfg(any(feature = "memory", feature = "file"))]
 mod table;
+#[cfg(feature = "zookeeper")]
+mod zookeeper;
 
 /// One request, running to its answer. It owns all it needs, so that a cancelled caller can hand
 /// it to a task of the client; dropping it forgets the answer but does not call the request back.
@@ -166,6 +170,14 @@ pub(crate) async fn connect(
         Family::File => Ok(Arc::new(file::Files::open(target, wakeups).await?)),
         #[cfg(feature = "redis")]
         Family::Redis => Ok(Arc::new(redis::Redis::connect(target, settings, wakeups).await?)),
+        #[cfg(feature = "mongodb")]
+        Family::MongoDb => {
+            Ok(Arc::new(mongodb::MongoDb::connect(target, settings, wakeups).await?))
+        }
+        #[cfg(feature = "zookeeper")]
+        Family::ZooKeeper => {
+            Ok(Arc::new(zookeeper::ZooKeeper::connect(target, settings, wakeups).await?))
+        }
         #[allow(unreachable_patterns, reason = "reachable in a build without all features")]
         family => Err(Error::new(
             crate::ErrorKind::Unsupported,

@@ -21,6 +21,8 @@ pub(crate) struct Space {
     pub(crate) url: String,
     /// Of a server that has keys: where raw commands go, and what its keys begin with.
     pub(crate) server: Option<(String, String)>,
+    /// What `inspect` cannot show there.
+    pub(crate) unknown: &'static [&'static str],
     /// Of `file:`; it goes when the run has ended.
     directory: Option<TempDir>,
 }
@@ -63,6 +65,7 @@ impl Backend {
             Backend::ZooKeeper => {
                 let server = server_url("FENCELOCK_TEST_ZOOKEEPER_URL")?;
                 space.url = with_query(&server, &format!("fl.root=/{name}"));
+                space.unknown = &["held_ms", "ttl_left_ms"];
             }
         }
         Ok(space)

@@ -153,7 +153,7 @@ impl World {
             "inspect" => {
                 let info = self.inspect(step).await?;
                 if let Some(shows) = step.get("shows") {
-                    shows::judge(object(shows)?, &info, &self.tokens)?;
+                    shows::judge(self.space.unknown, object(shows)?, &info, &self.tokens)?;
                 }
             }
             "wait_until" => self.wait_until(step).await?,
@@ -234,7 +234,7 @@ impl World {
         let start = Instant::now();
         loop {
             let info = self.inspect(step).await?;
-            match shows::judge(shows, &info, &self.tokens) {
+            match shows::judge(self.space.unknown, shows, &info, &self.tokens) {
                 Err(difference) if start.elapsed() > PATIENCE * 2 / 3 => {
                     return Err(format!("never came: {difference}").into());
                 }

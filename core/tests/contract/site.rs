@@ -57,6 +57,24 @@ impl Site {
         Site { _cluster: Some(cluster), ..Self::at(url) }
     }
 
+    /// A collection of its own on the replica set that all tests share.
+    pub(crate) fn mongodb() -> Self {
+        let url = std::env::var("FENCELOCK_TEST_MONGODB_URL").expect(
+            "FENCELOCK_TEST_MONGODB_URL is not set; `tests/services/up mongodb` starts a replica set and prints it",
+        );
+        let sign = if url.contains('?') { '&' } else { '?' };
+        let collection = format!("contract.site-{}-{}", std::process::id(), count());
+        Self::at(format!("{url}{sign}fl.collection={collection}"))
+    }
+
+    /// A root of its own on the ensemble that all tests share.
+    pub(crate) fn zookeeper() -> Self {
+        let ensemble = std::env::var("FENCELOCK_TEST_ZOOKEEPER_URL")
+            .expect("FENCELOCK_TEST_ZOOKEEPER_URL is set; run tests/services/up");
+        let root = format!("site-{}-{}", std::process::id(), count());
+        Self::at(format!("{}?fl.root=/{root}", ensemble.trim_end_matches('/')))
+    }
+
     /// Where `file:` keeps its locks.
     pub(crate) fn directory(&self) -> std::path::PathBuf {
         self.url.strip_prefix("file://").unwrap().into()
@@ -128,6 +146,14 @@ macro_rules! on_each_backend {
         mod cluster {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $test() { super::$test(crate::site::Site::cluster()).await })*
+        }
+        mod mongodb {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $test() { super::$test(crate::site::Site::mongodb()).await })*
+        }
+        mod zookeeper {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $test() { super::$test(crate::site::Site::zookeeper()).await })*
         }
     };
 }
