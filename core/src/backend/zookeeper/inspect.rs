@@ -38,6 +38,7 @@ impl Shared {
         let session = self.sessions.any(LockOptions::default().ttl);
         let info = async {
             let keeper = session.keeper().await?;
+            catch_up(&keeper, &directory).await?;
             let contenders = contenders(&keeper, &directory).await?;
             let now = self.wall_clock(&keeper, &contenders).await;
             Ok(info(name, contenders, now))
@@ -50,6 +51,7 @@ impl Shared {
         let session = self.sessions.any(LockOptions::default().ttl);
         let infos = async {
             let keeper = &session.keeper().await?;
+            catch_up(keeper, self.layout.root.path()).await?;
             let children = match keeper.session.list(self.layout.root.path()).await {
                 Err(Fault::NoNode) => return Ok(Vec::new()),
                 children => children?,
@@ -80,6 +82,7 @@ impl Shared {
         let session = self.sessions.any(LockOptions::default().ttl);
         let explain = |fault: Fault| self.ensemble.explain(&fault);
         let keeper = session.keeper().await.map_err(explain)?;
+        catch_up(&keeper, &directory).await.map_err(explain)?;
         // The holder of now, and once more if it changes in between.
         for _ in 0..2 {
             let children = match keeper.session.list(&directory).await {
@@ -121,6 +124,11 @@ impl Shared {
             i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
         })
     }
+}
+
+/// Our server may lag behind the leader, and show what somebody has released already.
+async fn catch_up(keeper: &Keeper, path: &str) -> Result<(), Fault> {
+    keeper.session.sync(path).await
 }
 
 /// The contenders of a lock, in the order of service. Those that went meanwhile are left out.
