@@ -122,7 +122,9 @@ onEach(BACKENDS, 'inspect and list show the holder and who waits', async (t, url
   const info = await client.inspect(name)
   assert.deepEqual([info.name, info.state, info.owner], [name, 'held', lease.owner])
   assert.deepEqual([info.token, info.metadata], [lease.token, 'the holder'])
-  assert.ok(info.ttlLeftMs > 0 && info.ttlLeftMs <= 30_000)
+  // ZooKeeper cannot tell until when a session holds it.
+  const known = !url.startsWith('zookeeper')
+  assert.ok(known ? info.ttlLeftMs > 0 && info.ttlLeftMs <= 30_000 : info.ttlLeftMs === null)
   assert.equal(info.queue[0].metadata, 'a waiter')
   assert.ok(info.queue[0].waitingMs >= 0)
   assert.ok((await client.list()).some((one) => one.name === name))

@@ -78,6 +78,12 @@ export class World {
     return info
   }
 
+  judgeInfo(shows, info) {
+    const unknown = (this.space.unknown ?? []).filter((key) => key in shows)
+    const none = Object.fromEntries(unknown.map((key) => [key, null]))
+    judgeInfo({ ...shows, ...none }, info, this.tokens)
+  }
+
   keep(name, lease) {
     this.tokens.set(name, lease.token)
     this.leases.set(name, lease)
@@ -208,7 +214,7 @@ export const WORDS = {
     ['lease', 'greater_than'],
   ],
   inspect: [
-    async (world, step) => judgeInfo(step.shows ?? {}, await world.look(step), world.tokens),
+    async (world, step) => world.judgeInfo(step.shows ?? {}, await world.look(step)),
     ['client', 'name', 'shows'],
   ],
   wait_until: [
@@ -217,7 +223,7 @@ export const WORDS = {
       const seen = async () => {
         const info = await world.look(step)
         try {
-          judgeInfo(step.shows, info, world.tokens)
+          world.judgeInfo(step.shows, info)
           return true
         } catch (error) {
           difference = error
