@@ -26,9 +26,10 @@ WITH_SERVERS := tests/services/run all
 # The Python binding is left out of `cargo test`: an extension module has no main and links only
 # inside an interpreter. pytest tests it.
 RUST_TESTED := --workspace --exclude fencelock-python
+RUST_EXAMPLES := flash_sale order_code
 
-.PHONY: help demo test test-core test-python test-examples python lint lint-rust lint-python \
-	deny bench chaos dist clean
+.PHONY: help demo test test-core test-python test-examples python fleets lint lint-rust \
+	lint-python deny bench chaos dist clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -54,16 +55,16 @@ test: ## everything, with real servers; the last line is the total
 test-core: ## the Rust tests and doc tests, with real servers
 	$(WITH_SERVERS) cargo test $(CARGO_FLAGS) $(RUST_TESTED) --no-fail-fast
 
-test-python: $(if $(PYTHON_IS_BUILT),,python) ## the Python tests, with real servers
+test-python: $(if $(PYTHON_IS_BUILT),,python) fleets ## the Python tests, with real servers
 	@mkdir -p $(LOGS)
 	cd bindings/python && ../../$(WITH_SERVERS) $(VENV)/python -m pytest \
 		--junitxml=$(LOGS)/test-python.xml
 
-test-examples: $(if $(PYTHON_IS_BUILT),,python) ## the examples: the flash sale in Rust, and each example's own tests
+test-examples: $(if $(PYTHON_IS_BUILT),,python) ## the examples over each backend, and their own tests
 	@mkdir -p $(LOGS)
-	cargo run $(CARGO_FLAGS) -p flash_sale --
-	$(WITH_SERVERS) $(SHELL) -c \
-		'cargo run $(CARGO_FLAGS) -p flash_sale -- --url "$$FENCELOCK_TEST_REDIS_URL"'
+	cargo build $(CARGO_FLAGS) $(addprefix -p ,$(RUST_EXAMPLES))
+	$(WITH_SERVERS) examples/on-each-backend \
+		$(addprefix $(CARGO_TARGET_DIR)/$(PROFILE)/,$(RUST_EXAMPLES))
 	$(WITH_SERVERS) $(VENV)/python -m pytest examples --junitxml=$(LOGS)/test-examples.xml
 
 # The stamp is newer than the pins exactly when the environment has them.
@@ -79,6 +80,12 @@ python: .venv/.ready ## build the Python wheel and install it in .venv
 	$(VENV)/pip install --quiet --disable-pip-version-check --no-index --no-deps --force-reinstall \
 		target/wheels/fencelock-*.whl
 
+FLEETS := target/fleets/classpath
+fleets: $(FLEETS) ## build the locks of others in Java that the Python tests run beside ours
+$(FLEETS): $(wildcard tests/fleets/java/pom.xml tests/fleets/java/src/main/java/*)
+	mvn -q -B -Dstyle.color=never -f tests/fleets/java/pom.xml package
+	@touch $@
+
 lint: lint-rust lint-python ## format, clippy, licences and sources, ruff, mypy
 
 lint-rust:
@@ -93,6 +100,9 @@ lint-python: .venv/.ready
 	$(VENV)/ruff format --check .
 	$(VENV)/mypy --strict tests/summary tests/services/servers.py
 	MYPYPATH=bindings/python/python $(VENV)/mypy --strict tests/bench/peers.py
+	MYPYPATH=tests/fleets $(VENV)/mypy --strict --disable-error-code=import-untyped tests/fleets
+	MYPYPATH=bindings/python/python $(VENV)/mypy --strict examples/flash_sale_python
+	MYPYPATH=bindings/python/python $(VENV)/mypy --strict examples/order_code_python
 	cd bindings/python && $(VENV)/mypy
 
 deny: ## install cargo-deny below target/tools, for `make lint`

@@ -276,8 +276,10 @@ impl Release<'_> {
         let _turn = timeout(waiting, self.held.release.lock())
             .await
             .map_err(|_| Error::no_answer(waiting))?;
-        if self.held.state() == State::Released {
-            return Ok(Verdict::Released);
+        match self.held.state() {
+            State::Released => return Ok(Verdict::Released),
+            State::Lost => return Ok(Verdict::Lost),
+            State::Held | State::Releasing => {}
         }
         loop {
             let request = self.request.insert(self.core.backend.release(
@@ -286,7 +288,11 @@ impl Release<'_> {
                 self.held.unanswered,
             ));
             let error = match timeout(limit, request.as_mut()).await {
-                Ok(Ok(verdict)) => return Ok(verdict),
+                Ok(Ok(verdict)) => {
+                    // Before the next one's turn, which would ask the backend once more.
+                    self.held.released(verdict);
+                    return Ok(verdict);
+                }
                 Ok(Err(error)) => error,
                 Err(_) => Error::no_answer(limit),
             };

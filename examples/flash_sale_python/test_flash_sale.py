@@ -65,15 +65,22 @@ class Sale:
         assert 1_900 <= int(found[1]) < 3_000, self.output
 
 
-@pytest.fixture
-def redis(request: pytest.FixtureRequest) -> str:
-    """The server under test, with keys of this test alone."""
-    url = os.environ.get("FENCELOCK_TEST_REDIS_URL")
+def server_url(backend: str) -> str:
+    """A server of the tests."""
+    variable = f"FENCELOCK_TEST_{backend.upper()}_URL"
+    url = os.environ.get(variable)
     if not url:
         pytest.fail(
-            "FENCELOCK_TEST_REDIS_URL is not set; `make test` starts a server and sets it, as does"
-            " `tests/services/run redis COMMAND`"
+            f"{variable} is not set; `make test` starts a server and sets it, as does"
+            " `tests/services/run all COMMAND`"
         )
+    return url
+
+
+@pytest.fixture
+def redis(request: pytest.FixtureRequest) -> str:
+    """The Redis server, with keys of this test alone."""
+    url = server_url("redis")
     separator = "&" if "?" in url else "?"
     return f"{url}{separator}fl.prefix={request.node.name}-{os.getpid()}:"
 
@@ -88,9 +95,10 @@ def test_g1_flash_sale_sells_every_unit_once(tmp_path: Path) -> None:
     assert "2000 sold" in drawn
 
 
-def test_g1_flash_sale_of_processes_sells_every_unit_once(redis: str) -> None:
-    sale = Sale(redis, "--workers", "8")
-    sale.assert_sold_once(2000)
+@pytest.mark.parametrize("backend", ["redis", "mongodb", "zookeeper"])
+def test_g1_flash_sale_of_processes_sells_every_unit_once(backend: str) -> None:
+    sale = Sale(server_url(backend), "--stock", "500")
+    sale.assert_sold_once(500)
     assert "8 processes" in sale.output
 
 

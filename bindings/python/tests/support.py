@@ -29,14 +29,24 @@ class Program:
 
     def __init__(self, code: str, *args: str) -> None:
         # Warnings count: a clean program writes nothing to its standard error.
+        self._start(sys.executable, "-W", "default", "-c", code, *args)
+
+    def _start(self, *command: str) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-W", "default", "-c", code, *args],
+            command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
             bufsize=1,
         )
+
+    @classmethod
+    def of(cls, *command: str) -> "Program":
+        """Any program."""
+        program = cls.__new__(cls)
+        program._start(*command)
+        return program
 
     def line(self) -> str:
         """The next line that it prints."""

@@ -47,11 +47,12 @@ async fn g8_releases_that_meet_are_all_told_the_truth(site: Site) {
 async fn g8_10000_holds_about_as_long_as_the_renewal_period_report_no_false_loss(site: Site) {
     let client = site.client().await;
     let mut tasks = Vec::new();
-    for worker in 0..100 {
+    let rounds = 100;
+    for worker in 0..site.holders_at_once {
         let lock = lock(&client, &format!("name {worker}"), ms(300));
         tasks.push(tokio::spawn(async move {
             let mut stalls = 0;
-            for round in 0..100_u64 {
+            for round in 0..rounds {
                 let lease = lock.acquire().await.unwrap();
                 let certain_until = Instant::now() + lease.remaining();
                 // Renewals are due after 90 to 100 ms.
@@ -69,5 +70,8 @@ async fn g8_10000_holds_about_as_long_as_the_renewal_period_report_no_false_loss
     for task in tasks {
         stalls += task.await.unwrap();
     }
-    assert!(stalls < 2_000, "{stalls} of 10,000 leases were lost to a machine that is too slow");
+    assert!(
+        stalls < site.holders_at_once * rounds / 5,
+        "{stalls} leases were lost to a machine that is too slow"
+    );
 }

@@ -13,6 +13,9 @@ use crate::redis_server::RedisServer;
 /// One backend, empty at the start.
 pub(crate) struct Site {
     pub(crate) url: String,
+    /// How many locks its server can keep taking and giving back at once, on a slow machine, with
+    /// each request answered within 100 ms.
+    pub(crate) holders_at_once: u64,
     /// What ends with the site.
     _server: Option<RedisServer>,
     _cluster: Option<Arc<RedisCluster>>,
@@ -31,7 +34,7 @@ impl Site {
     }
 
     fn at(url: String) -> Self {
-        Site { url, _server: None, _cluster: None, _directory: None }
+        Site { url, holders_at_once: 100, _server: None, _cluster: None, _directory: None }
     }
 
     pub(crate) fn file() -> Self {
@@ -64,7 +67,9 @@ impl Site {
         );
         let sign = if url.contains('?') { '&' } else { '?' };
         let collection = format!("contract.site-{}-{}", std::process::id(), count());
-        Self::at(format!("{url}{sign}fl.collection={collection}"))
+        let url = format!("{url}{sign}fl.collection={collection}");
+        // Each step waits for the disks of two members.
+        Site { holders_at_once: 10, ..Self::at(url) }
     }
 
     /// A root of its own on the ensemble that all tests share.
@@ -73,6 +78,17 @@ impl Site {
             .expect("FENCELOCK_TEST_ZOOKEEPER_URL is set; run tests/services/up");
         let root = format!("site-{}-{}", std::process::id(), count());
         Self::at(format!("{}?fl.root=/{root}", ensemble.trim_end_matches('/')))
+    }
+
+    /// Whether sessions of the servers decide how long a lease lasts, which they end with a delay
+    /// of their own, and nobody knows when a lock was granted.
+    pub(crate) fn keeps_sessions(&self) -> bool {
+        self.url.starts_with("zookeeper:")
+    }
+
+    /// For how long a holder that crashed may block others.
+    pub(crate) fn longest_block(&self, ttl: Duration) -> Duration {
+        if self.keeps_sessions() { ttl * 2 + ms(1_000) } else { ttl + ms(1_000) }
     }
 
     /// Where `file:` keeps its locks.

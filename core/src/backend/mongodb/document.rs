@@ -36,8 +36,6 @@ pub(super) struct Looked {
     pub(super) look: Look,
     /// What is left of the holder's time.
     pub(super) left: Duration,
-    /// Nobody waits.
-    pub(super) alone: bool,
 }
 
 /// What came of a release.
@@ -59,16 +57,16 @@ pub(super) fn look_fields(owner: OwnerId) -> RawDocumentBuf {
 }
 
 pub(super) fn release_fields() -> RawDocumentBuf {
-    rawdoc! { "v": 1, "t": 1, "f": 1, "l": 1, "h.o": 1, "n": 1 }
+    // Of the queue nothing but that there is one.
+    rawdoc! { "v": 1, "t": 1, "f": 1, "l": 1, "h.o": 1, "u": 1, "n": 1, "q.none": 1 }
 }
 
-/// The answer to a look; `None` if it is of a shape that no step of ours gives.
 pub(super) fn looked(
     answer: Option<&Document>,
     place: &Place,
     client: ClientId,
     mode: Mode,
-) -> Result<Option<Looked>> {
+) -> Result<Looked> {
     let without_a_place = match mode {
         Mode::Try => Look::Busy,
         Mode::Again => Look::Gone,
@@ -76,10 +74,10 @@ pub(super) fn looked(
         Mode::Intro => Look::Full,
     };
     let Some(document) = answer else {
-        return Ok(Some(Looked { look: without_a_place, left: Duration::ZERO, alone: false }));
+        return Ok(Looked { look: without_a_place, left: Duration::ZERO });
     };
     check(document, place.name.as_str())?;
-    Ok(parse_looked(document, place, client, without_a_place))
+    parse_looked(document, place, client, without_a_place).ok_or_else(foreign)
 }
 
 fn parse_looked(
@@ -97,7 +95,7 @@ fn parse_looked(
     let owner = place.owner.to_string();
     let look = if holder(document) == Some(owner.as_str()) {
         Look::Granted(Token::new(token)?, Term::FullTtl)
-    } else if document.get_document("q").is_ok_and(|q| q.contains_key(steps::key(place.owner))) {
+    } else if document.get_document("q").ok()?.contains_key(steps::key(place.owner)) {
         Look::Queued(Queued {
             // The backend watches the holder's time by itself, with reads: a look is a write.
             remaining: None,
@@ -108,27 +106,25 @@ fn parse_looked(
     } else {
         without_a_place
     };
-    Some(Looked { look, left, alone: first.is_empty() })
+    Some(Looked { look, left })
 }
 
 /// What became of the lease with this token, judged by the document *after* the release, so that
 /// a release that is sent again is told the same.
-pub(super) fn ended(
-    answer: Option<&Document>,
-    name: &str,
-    token: Option<Token>,
-) -> Result<Option<Ended>> {
+pub(super) fn ended(answer: Option<&Document>, name: &str, token: Option<Token>) -> Result<Ended> {
     let Some(document) = answer else {
-        return Ok(Some(Ended { verdict: Verdict::Unknown, alone: false }));
+        return Ok(Ended { verdict: Verdict::Unknown, alone: false });
     };
     check(document, name)?;
-    Ok(parse_ended(document, token.map_or(0, Token::get)))
+    parse_ended(document, token.map_or(0, Token::get)).ok_or_else(foreign)
 }
 
 fn parse_ended(document: &Document, token: u64) -> Option<Ended> {
     let last = u64::try_from(document.get_i64("t").ok()?).ok()?;
     let lost = u64::try_from(document.get_i64("l").ok()?).ok()?;
     let released = document.get_str("f").ok()? == "R";
+    document.get_document("q").ok()?;
+    document.get_datetime("u").ok()?;
     let verdict = if last == 0 || token > last {
         Verdict::Unknown
     } else if token == last {
@@ -164,6 +160,17 @@ pub(super) fn check(document: &Document, name: &str) -> Result<()> {
         ErrorKind::Conflict,
         "the collection has a collation for which this name is another one; give locks a collection without collation",
     ))
+}
+
+/// The same of a document that was read whole: each field that a step relies on is there.
+pub(super) fn check_whole(document: &Document, name: &str) -> Result<()> {
+    check(document, name)?;
+    let has_its_shape = document.get_i64("t").is_ok()
+        && document.get_datetime("u").is_ok()
+        && document.get_document("q").is_ok()
+        && document.get_array("x").is_ok()
+        && matches!(document.get("h"), Some(Bson::Document(_) | Bson::Null));
+    if has_its_shape { Ok(()) } else { Err(foreign()) }
 }
 
 pub(super) fn newer_layout() -> Error {

@@ -30,7 +30,7 @@ impl Shared {
             return Ok(free(name.as_str()));
         };
         let known = self.known(&row)?;
-        match document::check(known.document, name.as_str()) {
+        match document::check_whole(known.document, name.as_str()) {
             Ok(()) => Ok(known.info(name.as_str())),
             Err(error) if error.kind() == crate::ErrorKind::Unsupported => Err(error),
             Err(_) => Ok(known.foreign(name.as_str())),
@@ -59,6 +59,9 @@ impl Shared {
         while let Some(row) = rows.try_next().await.map_err(explain)? {
             let known = self.known(&row)?;
             let Ok(name) = known.document.get_str("_id") else { continue };
+            if document::check_whole(known.document, name).is_err() {
+                continue;
+            }
             let info = known.info(name);
             if info.state == LockState::Held || !info.queue.is_empty() {
                 infos.push(info);
@@ -74,7 +77,7 @@ impl Shared {
                 return Ok(false);
             };
             let known = self.known(&row)?;
-            document::check(known.document, name.as_str())?;
+            document::check_whole(known.document, name.as_str())?;
             let info = known.info(name.as_str());
             let (Some(owner), Some(token)) = (info.owner, info.token) else {
                 return Ok(false);

@@ -198,8 +198,7 @@ impl Shared {
             }
         }
         let answer = self.look(place, mode).await.map_err(|fault| self.store.explain(&fault))?;
-        let looked = document::looked(answer.as_ref(), place, self.client, mode)?
-            .ok_or_else(|| self.store.server.unexpected("a look"))?;
+        let looked = document::looked(answer.as_ref(), place, self.client, mode)?;
         match looked.look {
             Look::Queued(queued) => {
                 self.loneliness.met(&place.name);
@@ -245,8 +244,7 @@ impl Shared {
             self.loneliness.met(&place.name);
         }
         let answer = self.end(place, mark).await.map_err(|fault| self.store.explain(&fault))?;
-        let ended = document::ended(answer.as_ref(), place.name.as_str(), token)?
-            .ok_or_else(|| self.store.server.unexpected("a release"))?;
+        let ended = document::ended(answer.as_ref(), place.name.as_str(), token)?;
         if ended.alone && token.is_some() {
             self.loneliness.ended_alone(&place.name);
         } else {

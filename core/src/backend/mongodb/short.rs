@@ -55,7 +55,7 @@ impl Loneliness {
     fn entry(&self, name: &Name) -> (&AtomicU64, u64) {
         let hash = self.hasher.hash_one(name);
         // Not zero, which is an empty entry, and without the last bit.
-        (&self.entries[hash as usize % NAMES], hash | 1 << 63 & !MET)
+        (&self.entries[hash as usize % NAMES], (hash | 1 << 63) & !MET)
     }
 }
 

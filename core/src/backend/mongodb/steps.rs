@@ -160,11 +160,8 @@ fn open() -> Document {
         "h": null,
         "u": epoch(),
         "q": { "$literal": {} },
-        "n": "",
-        "w": "",
-        "x": { "$literal": [] },
-        "z": epoch(),
-        "purge": epoch(),
+        "n": "", "w": "",
+        "x": { "$literal": [] }, "z": epoch(), "purge": epoch(),
     };
     let mut aside = fresh.clone();
     aside.insert("_foreign", "$$ROOT");
@@ -313,7 +310,6 @@ fn contend_body() -> Vec<Document> {
     ];
     stages.extend(head());
     let free = doc! { "$eq": ["$_holder", null] };
-    let others_turn = doc! { "$ne": ["$_head.k", "$_key"] };
     stages.extend([
         doc! { "$set": {
             "_take": { "$and": [free.clone(), { "$not": "$_gone" }, { "$or": [
@@ -322,13 +318,10 @@ fn contend_body() -> Vec<Document> {
             ] }] },
             // Nobody passes the queue, and a free lock does not stay behind a step that saw it.
             "_hand": { "$and": [free, { "$ne": ["$_head", null] }, { "$or": [
-                "$_gone",
-                others_turn,
+                "$_gone", { "$ne": ["$_head.k", "$_key"] },
             ] }] },
         } },
-        doc! { "$set": {
-            "_granted": { "$or": ["$_take", "$_hand"] },
-        } },
+        doc! { "$set": { "_granted": { "$or": ["$_take", "$_hand"] } } },
         doc! { "$set": {
             "h": choose([
                 ("$_take", bson!({

@@ -208,6 +208,10 @@ impl Keeper {
         for seat in held {
             self.wakeups.extended(seat.owner(), deadline);
         }
+        // Again: a lease that began just now may not have been there to be told.
+        for seat in self.seats_where(|seat| seat.is_dismissed() && !seat.is_leaving()) {
+            self.wakeups.revoked(seat.owner());
+        }
         self.beats.send_modify(|beats| beats.answered = number);
     }
 
@@ -252,9 +256,11 @@ impl Keeper {
         let nodes = match self.session.ephemerals(self.root.path()).await {
             Ok(nodes) => nodes.into_iter().collect::<HashSet<_>>(),
             // Before 3.6 there is no such request.
-            Err(Fault::Unimplemented) => self.present(&seats).await,
-            // The line is down again, or the session over; either is told by itself.
-            Err(_) => return,
+            Err(_) => match self.present(&seats).await {
+                Ok(nodes) => nodes,
+                // The line is down again, or the session over; either is told by itself.
+                Err(_) => return,
+            },
         };
         let (present, missing): (Vec<_>, Vec<_>) =
             seats.iter().partition(|seat| seat.path().is_none_or(|path| nodes.contains(path)));
@@ -269,18 +275,15 @@ impl Keeper {
     }
 
     /// Those of the seats' nodes that are there and belong to this session.
-    async fn present(&self, seats: &[Arc<Seat>]) -> HashSet<String> {
-        let look = |seat: &Arc<Seat>| {
-            let path = seat.path().map(str::to_owned);
-            async move {
-                let path = path?;
-                match self.session.exists(&path).await {
-                    Ok(Some(node)) if node.owner == self.session.id() => Some(path),
-                    _ => None,
-                }
+    async fn present(&self, seats: &[Arc<Seat>]) -> Result<HashSet<String>, Fault> {
+        let mut present = HashSet::new();
+        for path in seats.iter().filter_map(|seat| seat.path()) {
+            let node = self.session.exists(path).await?;
+            if node.is_some_and(|node| node.owner == self.session.id()) {
+                present.insert(path.to_owned());
             }
-        };
-        join_all(seats.iter().map(look)).await.into_iter().flatten().collect()
+        }
+        Ok(present)
     }
 
     fn seats_where(&self, wanted: impl Fn(&Seat) -> bool) -> Vec<Arc<Seat>> {

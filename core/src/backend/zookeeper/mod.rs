@@ -30,6 +30,7 @@ use crate::wakeups::Wakeups;
 
 mod address;
 mod deadline;
+mod entry;
 mod escape;
 mod fault;
 mod inspect;
@@ -201,12 +202,12 @@ impl Shared {
                 (Standing::Queued { first }, Some(keeper)) => {
                     if !keeper.is_connected() {
                         // No answer, so that the caller knows of the outage.
-                        tokio::select! {
-                            _ = keeper.session.connected() => {}
-                            _ = standing.changed() => {}
-                        }
-                        if !keeper.is_connected() {
-                            keeper.over().await;
+                        let is_over = tokio::select! {
+                            connected = keeper.session.connected() => connected.is_err(),
+                            _ = standing.changed() => false,
+                        };
+                        if is_over {
+                            let _ = standing.changed().await;
                         }
                         continue;
                     }
@@ -258,8 +259,7 @@ impl Shared {
     /// One write of the lease's session now.
     async fn renew(&self, owner: OwnerId) -> Result<Renewed> {
         let seat = self.seats().get(&owner).cloned();
-        let Some((seat, keeper)) =
-            seat.and_then(|seat| Some((seat.clone(), seat.keeper()?.clone())))
+        let Some((seat, keeper)) = seat.and_then(|seat| Some((seat.clone(), seat.keeper()?)))
         else {
             return Ok(Renewed::NotOurs);
         };

@@ -2,19 +2,18 @@
 //! deletes it. A task of the client sees this through, whoever still waits for it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use futures_util::future::{join, join_all};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::address::Root;
 use super::fault::Fault;
-use super::keeper::{Keeper, NOBODY};
-use super::layout::{self, Note};
-use super::sequence::{Rank, rank, sequence};
-use super::session::{Node, Session};
+use super::keeper::Keeper;
+use super::layout::Note;
+use super::sequence::{Rank, rank};
+use super::session::Session;
 use crate::backend::{Mode, Place, Verdict};
 use crate::clock::Instant;
 use crate::options::NodeLayout;
@@ -22,8 +21,7 @@ use crate::owner::OwnerId;
 use crate::token::Token;
 use crate::wakeups::Wakeups;
 
-/// How often the nodes above are made anew: the servers remove empty ones at any moment.
-const ROUNDS: u32 = 5;
+/// Before the same request goes out again.
 const AGAIN: Duration = Duration::from_millis(10);
 
 /// Where a seat stands.
@@ -61,7 +59,7 @@ pub(super) struct Seat {
     /// Its node was deleted by somebody else.
     dismissed: CancellationToken,
     path: OnceLock<String>,
-    keeper: OnceLock<Arc<Keeper>>,
+    keeper: OnceLock<Weak<Keeper>>,
     /// A delete was sent when the session certainly lived, and its reply was lost.
     tried_in_time: AtomicBool,
 }
@@ -85,14 +83,19 @@ impl Seat {
         self.place.owner
     }
 
+    /// What stands in its node.
+    pub(super) fn note(&self) -> Vec<u8> {
+        Note::of(&self.place)
+    }
+
     /// The whole path of its node, once it is known.
     pub(super) fn path(&self) -> Option<&str> {
         self.path.get().map(String::as_str)
     }
 
-    /// The session it is in, once it has one.
-    pub(super) fn keeper(&self) -> Option<&Arc<Keeper>> {
-        self.keeper.get()
+    /// The session it is in, from when it has one until that ends.
+    pub(super) fn keeper(&self) -> Option<Arc<Keeper>> {
+        self.keeper.get()?.upgrade()
     }
 
     pub(super) fn standing(&self) -> watch::Receiver<Standing> {
@@ -100,7 +103,11 @@ impl Seat {
     }
 
     pub(super) fn is_granted(&self) -> bool {
-        matches!(*self.standing.borrow(), Standing::Granted(_))
+        !self.is_dismissed() && matches!(*self.standing.borrow(), Standing::Granted(_))
+    }
+
+    pub(super) fn is_dismissed(&self) -> bool {
+        self.dismissed.is_cancelled()
     }
 
     pub(super) fn is_leaving(&self) -> bool {
@@ -164,7 +171,7 @@ pub(super) async fn occupy(
     mode: Mode,
     wakeups: &Wakeups,
 ) {
-    let _ = seat.keeper.set(keeper.clone());
+    let _ = seat.keeper.set(Arc::downgrade(keeper));
     let visit = Visit { seat, keeper, layout, mode, wakeups, directory: &seat.directory };
     tokio::select! {
         biased;
@@ -182,21 +189,14 @@ pub(super) async fn occupy(
     keeper.left(seat.owner());
 }
 
-struct Visit<'a> {
-    seat: &'a Arc<Seat>,
-    keeper: &'a Arc<Keeper>,
-    layout: &'a Layout,
+/// A seat, being seen through.
+pub(super) struct Visit<'a> {
+    pub(super) seat: &'a Arc<Seat>,
+    pub(super) keeper: &'a Arc<Keeper>,
+    pub(super) layout: &'a Layout,
     mode: Mode,
     wakeups: &'a Wakeups,
-    directory: &'a str,
-}
-
-/// What a lost create turned out to be.
-enum Found {
-    Ours(String, Node),
-    Nothing,
-    /// A node with our owner id in another session: it ends with that one, and is never ours.
-    Elsewhere,
+    pub(super) directory: &'a str,
 }
 
 /// What came of waiting for the predecessor.
@@ -208,7 +208,7 @@ enum Turn {
 }
 
 impl Visit<'_> {
-    fn session(&self) -> &Session {
+    pub(super) fn session(&self) -> &Session {
         &self.keeper.session
     }
 
@@ -258,189 +258,23 @@ impl Visit<'_> {
         self.seat.settle(outcome);
     }
 
-    fn stand(&self, standing: Standing) {
+    pub(super) fn stand(&self, standing: Standing) {
         self.seat.stand(standing, self.wakeups);
     }
 
-    /// Makes the node. With it comes what was listed after it, on the same connection: every node
-    /// that is before ours is in there. `None`: it was to end before anything was sent.
-    async fn enter(&self) -> Result<Option<(String, Node, Option<Vec<String>>)>, Fault> {
-        let session = self.session();
-        let name = layout::prefix(self.layout.nodes, self.seat.owner());
-        let prefix = format!("{}/{name}", self.directory);
-        let note = Note::of(&self.seat.place);
-        let mut rounds = 0;
-        loop {
-            self.connected().await;
-            if self.seat.is_leaving() {
-                return Ok(None);
-            }
-            if !self.keeper.may_delete_in(self.directory) {
-                match self.probe().await {
-                    Err(Fault::ReplyLost) => {
-                        self.pause().await;
-                        continue;
-                    }
-                    Err(Fault::Ended) => return self.nevermore().await,
-                    probed => probed?,
-                }
-            }
-            let sent = Instant::now();
-            let created = session.create(&prefix, &note);
-            let (created, listed) = join(created, session.list(self.directory)).await;
-            match created {
-                Ok((path, node)) => {
-                    self.keeper.written(sent);
-                    self.keeper.created(node, sent);
-                    if node.owner != session.id() {
-                        self.keeper.abandon("a node of ours belongs to another session");
-                        return self.nevermore().await;
-                    }
-                    return Ok(Some((path, node, listed.ok())));
-                }
-                Err(Fault::NoNode) => {
-                    self.keeper.written(sent);
-                    rounds += 1;
-                    if rounds > ROUNDS {
-                        return Err(Fault::NoNode);
-                    }
-                    self.make_directory().await?;
-                }
-                Err(Fault::ReplyLost) => match self.find(&name).await? {
-                    Found::Ours(path, node) => return Ok(Some((path, node, None))),
-                    Found::Nothing => {}
-                    Found::Elsewhere => {
-                        self.stand(Standing::Gone);
-                        return self.nevermore().await;
-                    }
-                },
-                Err(Fault::Ended) => return self.nevermore().await,
-                Err(fault) => {
-                    if fault.is_answer_to_a_write() {
-                        self.keeper.written(sent);
-                    }
-                    return Err(fault);
-                }
-            }
-        }
-    }
-
     /// The end of the session cancels this task.
-    async fn nevermore<T>(&self) -> T {
+    pub(super) async fn nevermore<T>(&self) -> T {
         std::future::pending().await
     }
 
-    /// Before the same request goes out again.
-    async fn pause(&self) {
+    pub(super) async fn pause(&self) {
         tokio::time::sleep(AGAIN).await;
     }
 
-    async fn connected(&self) {
+    pub(super) async fn connected(&self) {
         if self.session().connected().await.is_err() {
             self.nevermore().await
         }
-    }
-
-    /// Whether what is created here could be deleted again: the right to that is the parent's, and
-    /// a release must not be the first to miss it.
-    async fn probe(&self) -> Result<(), Fault> {
-        let nobody = format!("{}/{NOBODY}", self.directory);
-        let sent = Instant::now();
-        let probed = self.session().delete(&nobody).await;
-        match probed {
-            Ok(()) | Err(Fault::NoNode) => {
-                self.keeper.written(sent);
-                self.keeper.found_deletable(self.directory);
-                Ok(())
-            }
-            Err(fault) => Err(fault),
-        }
-    }
-
-    /// The nodes above, topmost first, all sent in one go.
-    async fn make_directory(&self) -> Result<(), Fault> {
-        let mut paths = self.layout.root.ancestors();
-        paths.push(self.directory.to_owned());
-        let sent = Instant::now();
-        let session = self.session();
-        // Called one after the other: each of them sends.
-        let made: Vec<_> = paths.iter().map(|path| session.create_container(path)).collect();
-        let made = join_all(made).await;
-        if made.iter().any(|made| match made {
-            Ok(()) => true,
-            Err(fault) => fault.is_answer_to_a_write(),
-        }) {
-            self.keeper.written(sent);
-        }
-        let refused = made.iter().any(|made| *made == Err(Fault::NoAuth));
-        match made.into_iter().next_back() {
-            // No right to make one above that is there already is no fault.
-            Some(Err(Fault::NoNode | Fault::NoAuth)) if refused => Err(Fault::NoAuth),
-            Some(Err(Fault::NoNode | Fault::NodeExists | Fault::ReplyLost | Fault::Ended)) => {
-                Ok(())
-            }
-            Some(Err(fault)) => Err(fault),
-            Some(Ok(())) | None => {
-                self.keeper.found_deletable(self.directory);
-                Ok(())
-            }
-        }
-    }
-
-    /// The node of a create whose reply was lost. After sync, so that a server that lags behind
-    /// does not hide it; what is not there then never comes, because the leader refuses requests
-    /// of a connection that the session has left.
-    async fn find(&self, name: &str) -> Result<Found, Fault> {
-        let session = self.session();
-        loop {
-            self.connected().await;
-            let synced = session.sync(self.directory);
-            let (synced, listed) = join(synced, session.list(self.directory)).await;
-            let children = match (synced, listed) {
-                (_, Err(Fault::NoNode)) => return Ok(Found::Nothing),
-                (Ok(()), Ok(children)) => children,
-                (Err(fault), _) | (_, Err(fault)) => match fault {
-                    Fault::ReplyLost => {
-                        self.pause().await;
-                        continue;
-                    }
-                    Fault::Ended => return self.nevermore().await,
-                    fault => return Err(fault),
-                },
-            };
-            match self.find_among(name, children).await {
-                Err(Fault::ReplyLost) => self.pause().await,
-                Err(Fault::Ended) => return self.nevermore().await,
-                found => return found,
-            }
-        }
-    }
-
-    async fn find_among(&self, name: &str, children: Vec<String>) -> Result<Found, Fault> {
-        let session = self.session();
-        let is_ours = |child: &String| child.starts_with(name) && sequence(child).is_some();
-        for child in children.into_iter().filter(is_ours) {
-            let path = format!("{}/{child}", self.directory);
-            if self.layout.nodes == NodeLayout::Plain {
-                // The name tells nothing, what stands in the node does.
-                match session.read(&path).await {
-                    Ok((data, _)) => {
-                        let note = Note::parse(&data);
-                        if note.is_none_or(|note| note.owner != self.seat.owner()) {
-                            continue;
-                        }
-                    }
-                    Err(Fault::NoNode | Fault::NoAuth) => continue,
-                    Err(fault) => return Err(fault),
-                }
-            }
-            return Ok(match session.exists(&path).await? {
-                Some(node) if node.owner == session.id() => Found::Ours(path, node),
-                Some(_) => Found::Elsewhere,
-                None => continue,
-            });
-        }
-        Ok(Found::Nothing)
     }
 
     /// Waits until nobody is before us.
@@ -501,9 +335,12 @@ impl Visit<'_> {
             };
             // The old watch is dropped before the next one is set: the request to forget it would
             // take the new one with it.
-            tokio::select! {
-                () = watch.changed() => {}
-                _ = reconnects.changed() => {}
+            let is_gone = tokio::select! {
+                is_gone = watch.gone() => is_gone,
+                _ = reconnects.changed() => false,
+            };
+            if is_gone {
+                return Ok(());
             }
         }
     }

@@ -19,8 +19,9 @@ pub(super) enum Rank {
 pub(super) fn sequence(name: &str) -> Option<i32> {
     let bytes = name.as_bytes();
     let (prefix, last) = bytes.split_at(bytes.len().checked_sub(10)?);
-    let stands_alone =
-        |before: Option<&u8>| before.is_none_or(|byte| !byte.is_ascii_alphanumeric());
+    let stands_alone = |before: Option<&u8>| {
+        before.is_none_or(|byte| byte.is_ascii() && !byte.is_ascii_alphanumeric())
+    };
     if last.iter().all(u8::is_ascii_digit) {
         let value = number(last);
         let is_negative = match prefix.split_last() {

@@ -101,11 +101,13 @@ impl Lines {
 pub(super) struct Watch(zk::OneshotWatcher);
 
 impl Watch {
-    /// Returns when the node may have gone.
-    pub(super) async fn changed(self) {
-        if self.0.changed().await.event_type == zk::EventType::Session {
+    /// Returns at the first change: whether the node has gone.
+    pub(super) async fn gone(self) -> bool {
+        match self.0.changed().await.event_type {
+            zk::EventType::NodeDeleted => true,
             // The session is over, which its keeper tells.
-            std::future::pending().await
+            zk::EventType::Session => std::future::pending().await,
+            _ => false,
         }
     }
 }
@@ -173,6 +175,12 @@ type Answer<'a, T> = futures_util::future::BoxFuture<'a, Result<T, Fault>>;
 impl Session {
     pub(super) fn id(&self) -> i64 {
         self.client.session_id().0
+    }
+
+    /// What it takes to come in as this session.
+    #[cfg(test)]
+    pub(super) fn info(&self) -> zk::SessionInfo {
+        self.client.session().clone()
     }
 
     /// The instant before the session was asked for.

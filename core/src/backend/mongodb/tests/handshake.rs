@@ -19,7 +19,7 @@ async fn g4_a_server_that_is_not_there_is_reported_within_the_connect_timeout() 
     let error = try_connect("mongodb://127.0.0.1:1/", &quick(ms(600))).await.err().unwrap();
     assert_eq!(error.kind().code(), "UNAVAILABLE");
     assert!(error.to_string().contains("127.0.0.1:1"), "{error}");
-    assert!(start.elapsed() < ms(1_500), "{:?}", start.elapsed());
+    assert!(start.elapsed() < ms(3_000), "{:?}", start.elapsed());
     assert!(!error.to_string().contains('\n'));
 }
 

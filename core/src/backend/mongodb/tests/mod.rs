@@ -170,7 +170,9 @@ fn url(variable: &str) -> String {
 }
 
 fn settings(collection: &str) -> Settings {
-    ClientOptions::new().collection(collection).settled(Family::MongoDb).unwrap()
+    // What is tested here is what an answer says, not how soon a busy machine gives it.
+    let options = ClientOptions::new().connect_timeout(PATIENCE).request_timeout(PATIENCE);
+    options.collection(collection).settled(Family::MongoDb).unwrap()
 }
 
 async fn try_connect(url: &str, settings: &Settings) -> Result<MongoDb> {
@@ -236,7 +238,7 @@ fn queued(look: Look) -> Queued {
 #[track_caller]
 fn assert_just_below(value: i64, of: Duration) {
     let of = of.as_millis() as i64;
-    assert!(value <= of && value > of - 2_000.min(of / 2), "{value} ms is not about {of} ms");
+    assert!(value <= of && value > of - 10_000.min(of / 2), "{value} ms is not about {of} ms");
 }
 
 /// Long enough for anything but a hang on a busy machine.
