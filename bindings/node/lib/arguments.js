@@ -1,3 +1,5 @@
+'use strict'
+
 // Types of arguments. What values are allowed is decided in the core.
 
 const { InvalidArgument } = require('./errors.js')

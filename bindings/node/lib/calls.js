@@ -1,3 +1,5 @@
+'use strict'
+
 // Native calls: made on this thread, or begun, with a promise of their end.
 
 const { isMainThread } = require('node:worker_threads')
@@ -23,11 +25,15 @@ function warn(message) {
   process.emitWarning(message, 'FencelockWarning')
 }
 
+/** The end of the call of this number. A failure is one of the native module's. */
+function ended(number) {
+  return new Promise((resolve, reject) => pending.set(number, { resolve, reject }))
+}
+
 /** The end of the call that `begin` begins. */
 async function call(begin) {
   try {
-    const number = begin()
-    return await new Promise((resolve, reject) => pending.set(number, { resolve, reject }))
+    return await ended(begin())
   } catch (failure) {
     // Made here, in an async function, the error shows who awaits it.
     throw fromNative(failure)
@@ -52,4 +58,4 @@ function closeAtExit() {
   process.once('exit', () => native.closeAll())
 }
 
-module.exports = { bridge, call, callSync, closeAtExit, warn }
+module.exports = { bridge, call, callSync, closeAtExit, ended, warn }

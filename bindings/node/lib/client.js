@@ -1,3 +1,5 @@
+'use strict'
+
 const native = require('./native.js')
 const check = require('./arguments.js')
 const { bridge, call, callSync, closeAtExit } = require('./calls.js')

@@ -1,3 +1,5 @@
+'use strict'
+
 /** The base of all errors of this package. */
 class FencelockError extends Error {
   /** The stable code, the same in every language. */

@@ -1,3 +1,5 @@
+'use strict'
+
 const { version } = require('../package.json')
 const { Client, connect, connectSync } = require('./client.js')
 const { byCode, fromNative, ...errors } = require('./errors.js')

@@ -1,11 +1,13 @@
+'use strict'
+
 const { inspect } = require('node:util')
-const { bridge, call, callSync, warn } = require('./calls.js')
+const { bridge, call, callSync, ended, warn } = require('./calls.js')
 const { Closed, Forked, LockLost, Unavailable } = require('./errors.js')
 
 /** A held lock. See index.d.ts beside this. */
 class Lease {
   #native
-  #abort
+  #loss
 
   constructor(native) {
     this.#native = native
@@ -36,25 +38,10 @@ class Lease {
   }
 
   get signal() {
-    if (this.#abort === undefined) this.#watch()
+    this.#loss ??= new Loss(this.#native)
     // The event loop may have been too busy to hear of it.
-    if (this.#native.lost) this.#abort.lose()
-    return this.#abort.signal
-  }
-
-  // What watches must not refer to the lease, or it would never be collected, and nobody warned.
-  #watch() {
-    const controller = new AbortController()
-    const message = `lock ${JSON.stringify(this.name)}: the lease is lost; others may hold the lock now, so stop what it protects`
-    const lose = () => {
-      if (!controller.signal.aborted) controller.abort(new LockLost(message))
-    }
-    this.#abort = { signal: controller.signal, lose }
-    const native = this.#native
-    call(() => native.ended(bridge)).then(
-      (lost) => lost && lose(),
-      () => {}, // the process is ending
-    )
+    if (this.#native.lost) this.#loss.tell()
+    return this.#loss.signal
   }
 
   check() {
@@ -88,6 +75,43 @@ class Lease {
 
   [inspect.custom]() {
     return `Lease ${inspect(this.name)} { token: ${this.token}n, held: ${this.held} }`
+  }
+}
+
+/**
+ * Waits for the loss of a lease. It refers to nothing of the lease, not even in a closure: what only
+ * watches must not keep it from being collected, or nobody would be warned.
+ */
+class Loss {
+  #abort = new AbortController()
+  #name
+
+  constructor(native) {
+    this.#name = native.name
+    let number
+    try {
+      number = native.ended(bridge)
+    } catch {
+      return // the process is ending
+    }
+    this.#await(number)
+  }
+
+  #await(number) {
+    ended(number).then(
+      (lost) => lost && this.tell(),
+      () => {}, // the process is ending
+    )
+  }
+
+  get signal() {
+    return this.#abort.signal
+  }
+
+  tell() {
+    if (this.signal.aborted) return
+    const what = 'the lease is lost; others may hold the lock now, so stop what it protects'
+    this.#abort.abort(new LockLost(`lock ${JSON.stringify(this.#name)}: ${what}`))
   }
 }
 

@@ -1,3 +1,5 @@
+'use strict'
+
 const { inspect } = require('node:util')
 const native = require('./native.js')
 const check = require('./arguments.js')
@@ -29,7 +31,7 @@ class Lock {
 
   async #acquireUnless(timeout, signal) {
     callSync(() => native.checkWait(timeout))
-    signal.throwIfAborted()
+    if (signal.aborted) throw signal.reason
     const cancel = new native.Cancel()
     const abort = () => cancel.cancel()
     // Not `onabort`, which is the user's.
@@ -38,13 +40,14 @@ class Lock {
     try {
       lease = await call(() => this.#native.acquire(bridge, false, timeout, cancel))
     } catch (error) {
-      signal.throwIfAborted()
-      throw error
+      throw signal.aborted ? signal.reason : error
     } finally {
       signal.removeEventListener('abort', abort)
     }
-    if (signal.aborted) lease.abandon()
-    signal.throwIfAborted()
+    if (signal.aborted) {
+      lease.abandon()
+      throw signal.reason
+    }
     return new Lease(lease)
   }
 

@@ -1,3 +1,5 @@
+'use strict'
+
 // The native module: the one that `make node` built beside us, else that of the platform's package.
 
 const TARGETS = {

@@ -55,7 +55,11 @@ test('g7 a lease that is collected as garbage is held on, and a warning names it
   const client = await connect('memory:')
   const name = uniqueName()
   const warned = once(process, 'warning')
-  await (async () => assert.ok(await client.lock(name, { ttl: 300 }).acquire()))()
+  const take = async () => {
+    const { signal } = await client.lock(name, { ttl: 300 }).acquire()
+    return signal // what only watches does not keep it
+  }
+  const signal = await take()
   const over = new AbortController()
   let message
   warned.then(([warning]) => {
@@ -70,5 +74,6 @@ test('g7 a lease that is collected as garbage is held on, and a warning names it
   assert.ok(message.includes(name))
   await sleep(450)
   assert.equal((await client.inspect(name)).state, 'held')
+  assert.ok(!signal.aborted)
   await client.close()
 })
