@@ -16,6 +16,7 @@ import time
 import fencelock
 import redis
 import redis_lock  # type: ignore[import-untyped]
+from kazoo.client import KazooClient  # type: ignore[import-untyped]
 from pottery import Redlock
 
 TTL = 30
@@ -24,8 +25,13 @@ now = time.monotonic_ns
 
 def connect(url: str) -> dict[str, contextlib.AbstractContextManager[object]]:
     """Each as its own manual shows it, with the same ttl, and a client of its own."""
+    ours = fencelock.connect(url).lock("bench/python", ttl=TTL)
+    if url.startswith("zookeeper:"):
+        kazoo = KazooClient(url.removeprefix("zookeeper://").rstrip("/"), timeout=TTL)
+        kazoo.start()
+        return {"fencelock": ours, "kazoo": kazoo.Lock("/bench/kazoo", "bench")}
     return {
-        "fencelock": fencelock.connect(url).lock("bench/python", ttl=TTL),
+        "fencelock": ours,
         "redis-py": redis.Redis.from_url(url).lock("bench/redis-py", timeout=TTL),
         "python-redis-lock": redis_lock.Lock(
             redis.Redis.from_url(url), "bench/python-redis-lock", expire=TTL

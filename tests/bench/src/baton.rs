@@ -38,7 +38,7 @@ pub(crate) async fn measure(url: &str, rounds: u32, report: &mut Report) -> Resu
 }
 
 /// To and fro.
-async fn pass(agents: &mut [Agent; 2], lock: &str) -> Result<Samples> {
+pub(crate) async fn pass(agents: &mut [Agent; 2], lock: &str) -> Result<Samples> {
     let [mut holder, mut waiter] = agents.each_mut();
     holder.tell(&("acquire", lock, 0)).await?;
     holder.hear::<(u64, u64)>(ms(10_000)).await?;

@@ -58,7 +58,7 @@ pub(crate) fn ratios(section: &Section) -> String {
     explain(BEFORE, "before", section.rows.iter().any(|row| row.before.is_some()));
     explain(MISSED, "target missed", section.rows.iter().any(|row| !row.met()));
     explain(INK, "target", true);
-    frame(section.title, "", section.rows.len(), &legend, &ticks).add(rows).to_string()
+    frame(&section.title, "", section.rows.len(), &legend, &ticks).add(rows).to_string()
 }
 
 /// For each series: from p10 to p90 a band, p50 and p99 as marks, on a logarithmic axis.

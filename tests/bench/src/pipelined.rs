@@ -10,6 +10,7 @@ use tokio::task::JoinSet;
 
 use crate::bare::Bare;
 use crate::report::{Pair, Report, Target};
+use crate::turns::alternate;
 use crate::uncontended::{on_a_task, runtime};
 
 const TASKS: usize = 64;
@@ -68,24 +69,11 @@ async fn turns(url: String, rounds: u32) -> Result<Pair> {
             }
         }))
     };
-    ours().await?;
-    bare().await?;
-    let mut pair = Pair::default();
-    for round in 0..rounds {
-        let one = |rate: f64| Samples::from_iter([rate]);
-        if round % 2 == 0 {
-            let rate = ours().await?;
-            pair.turn(one(rate), one(bare().await?));
-        } else {
-            let rate = bare().await?;
-            pair.turn(one(ours().await?), one(rate));
-        }
-    }
-    Ok(pair)
+    alternate(rounds, ours, bare).await
 }
 
-/// Cycles per second of all tasks together.
-async fn rate<F>(tasks: impl Iterator<Item = F>) -> Result<f64>
+/// Cycles per second of all tasks together, as one value.
+async fn rate<F>(tasks: impl Iterator<Item = F>) -> Result<Samples>
 where
     F: Future<Output = Result<u64>> + Send + 'static,
 {
@@ -95,5 +83,5 @@ where
     while let Some(ended) = running.join_next().await {
         cycles += ended??;
     }
-    Ok(cycles as f64 / start.elapsed().as_secs_f64())
+    Ok(Samples::from_iter([cycles as f64 / start.elapsed().as_secs_f64()]))
 }

@@ -9,7 +9,7 @@ use tokio::process::Command;
 use tokio::runtime::Builder;
 
 use crate::report::{Pair, Report, Target};
-use crate::uncontended::{turn_of_blocking, turn_of_ours};
+use crate::uncontended::{TURN as TURN_OF_RUST, turn_of_blocking, turn_of_ours};
 
 /// Short, and many of them: so all that is compared happens within a fraction of a second.
 const TURN: u64 = 60;
@@ -30,8 +30,9 @@ pub(crate) fn agent(url: &str) -> Result<Agent> {
     Agent::start_command(command)
 }
 
-async fn cycles(agent: &mut Agent, lock: &str) -> Result<Samples> {
-    agent.tell(&("cycle", lock, TURN)).await?;
+/// Microseconds of each of so many cycles in another process.
+pub(crate) async fn cycles(agent: &mut Agent, lock: &str, count: u64) -> Result<Samples> {
+    agent.tell(&("cycle", lock, count)).await?;
     let times: Vec<u64> = agent.hear(ms(60_000)).await?;
     Ok(times.into_iter().map(|t| t as f64 / 1e3).collect())
 }
@@ -48,13 +49,13 @@ pub(crate) fn measure(url: &str, rounds: u32, report: &mut Report) -> Result<()>
     let mut peers: [Pair; PEERS.len()] = Default::default();
     let (mut rust, mut rust_async) = (Pair::default(), Pair::default());
     for round in 0..=rounds * 5 {
-        let mut ask = |lock: &str| runtime.block_on(cycles(&mut agent, lock));
+        let mut ask = |lock: &str| runtime.block_on(cycles(&mut agent, lock, TURN));
         let ours_first = if round % 2 == 0 { Some(ask("fencelock")?) } else { None };
         let theirs: Vec<_> = PEERS.iter().map(|(peer, _)| ask(peer)).collect::<Result<_>>()?;
         let ours = ours_first.map_or_else(|| ask("fencelock"), Ok)?;
         let of_blocking = turn_of_blocking(&blocking)?;
         let ours_async = ask("fencelock-async")?;
-        let of_rust = runtime.block_on(turn_of_ours(&lock))?;
+        let of_rust = runtime.block_on(turn_of_ours(&lock, TURN_OF_RUST))?;
         // The first round warms up.
         if round > 0 {
             peers.iter_mut().zip(theirs).for_each(|(pair, t)| pair.turn(ours.clone(), t));

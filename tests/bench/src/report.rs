@@ -9,6 +9,7 @@ use anyhow::{Context, Result};
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{CellAlignment, Table};
 use fencelock_test_support::samples::Samples;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::chart;
@@ -21,12 +22,18 @@ pub(crate) struct Report {
 }
 
 /// Rows that share a chart.
+#[derive(Serialize, Deserialize)]
 pub(crate) struct Section {
-    name: &'static str,
-    pub(crate) title: &'static str,
+    name: String,
+    pub(crate) title: String,
+    /// What it was measured on, and how long it took.
+    about: String,
     pub(crate) rows: Vec<Row>,
+    /// More than rows can show, as Markdown.
+    text: String,
 }
 
+#[derive(Serialize, Deserialize)]
 pub(crate) struct Row {
     pub(crate) what: String,
     figures: String,
@@ -36,7 +43,7 @@ pub(crate) struct Row {
 }
 
 /// What a figure has to be.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Serialize, Deserialize)]
 pub(crate) enum Target {
     AtMost(f64),
     AtLeast(f64),
@@ -92,6 +99,10 @@ impl Row {
 
 const HEADER: [&str; 6] = ["what", "before", "now", "target", "", "figures (p50)"];
 
+fn rows_file(out: &Path, section: &str) -> PathBuf {
+    out.join(format!("{section}.rows.json"))
+}
+
 /// Two digits that count: a peer may be a thousand times slower.
 pub(crate) fn number(value: f64) -> String {
     if value.abs() < 0.095 { format!("{value:.4}") } else { format!("{value:.2}") }
@@ -104,10 +115,40 @@ impl Report {
         Ok(Report { out: out.to_owned(), sections: Vec::new(), before })
     }
 
+    /// What other processes have written of these sections.
+    pub(crate) fn read(out: &Path, names: &[&str]) -> Result<Self> {
+        let mut report = Report::new(out)?;
+        for name in names {
+            let file = rows_file(out, name);
+            let text = fs::read(&file).with_context(|| file.display().to_string())?;
+            report.sections.push(serde_json::from_slice(&text)?);
+        }
+        Ok(report)
+    }
+
+    /// For [`Report::read`].
+    pub(crate) fn write(&mut self, about: &str) -> Result<()> {
+        for section in &mut self.sections {
+            about.clone_into(&mut section.about);
+            fs::write(rows_file(&self.out, &section.name), serde_json::to_vec(section)?)?;
+        }
+        Ok(())
+    }
+
     /// The rows and samples that follow belong to it.
-    pub(crate) fn section(&mut self, name: &'static str, title: &'static str) {
+    pub(crate) fn section(&mut self, name: &str, title: &str) {
         println!("\n{title}");
-        self.sections.push(Section { name, title, rows: Vec::new() });
+        // Of an earlier run.
+        let _ = fs::remove_file(self.out.join(format!("{name}-spread.svg")));
+        let (name, title) = (name.to_owned(), title.to_owned());
+        let (about, rows, text) = Default::default();
+        self.sections.push(Section { name, title, about, rows, text });
+    }
+
+    /// Markdown before the rows of the section.
+    pub(crate) fn text(&mut self, text: String) {
+        println!("\n{text}");
+        self.sections.last_mut().expect("a text has a section").text = text;
     }
 
     /// One line: the figures in words, and the one number that has a target.
@@ -133,7 +174,7 @@ impl Report {
                 (what.as_str(), [0.1, 0.5, 0.9, 0.99].map(|share| sorted.quantile(share)))
             })
             .collect();
-        Ok(fs::write(file("-spread.svg"), chart::spread(section.title, unit, &quantiles))?)
+        Ok(fs::write(file("-spread.svg"), chart::spread(&section.title, unit, &quantiles))?)
     }
 
     /// Writes `report.md` and the charts, and prints the table.
@@ -149,8 +190,12 @@ impl Report {
              upright line is the target and the thin bar what was before.\n"
         );
         for section in &self.sections {
-            let title = section.title;
-            write!(page, "\n## {title}\n\n| {} |\n", HEADER.join(" | "))?;
+            let Section { title, about, text, .. } = section;
+            write!(page, "\n## {title}\n\n{about}\n")?;
+            if !text.is_empty() {
+                write!(page, "\n{text}")?;
+            }
+            write!(page, "\n| {} |\n", HEADER.join(" | "))?;
             page.push_str("|---|--:|--:|---|---|---|\n");
             for row in &section.rows {
                 writeln!(page, "| {} |", row.cells().join(" | "))?;

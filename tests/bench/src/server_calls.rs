@@ -13,7 +13,7 @@ use crate::report::{Report, Target};
 const CYCLES: u64 = 1000;
 const CONTENDERS: usize = 8;
 
-pub(crate) async fn measure(_url: &str, quick: bool, report: &mut Report) -> Result<()> {
+pub(crate) async fn measure(quick: bool, report: &mut Report) -> Result<()> {
     report.section("server-calls", "What a lock costs the server");
     // A server of its own: nobody else's commands are to be counted.
     let server = RedisServer::start()?;

@@ -13,9 +13,10 @@ use tokio::task::JoinSet;
 
 use crate::bare::Bare;
 use crate::report::{Pair, Report, Target};
+use crate::turns::alternate;
 
 /// Cycles in one turn.
-const TURN: usize = 300;
+pub(crate) const TURN: usize = 300;
 const NAME: &str = "bench/free";
 
 pub(crate) fn measure(url: &str, rounds: u32, report: &mut Report) -> Result<()> {
@@ -60,26 +61,16 @@ where
 
 async fn turns(url: String, rounds: u32) -> Result<Pair> {
     let bare = Bare::record(&url, &[NAME.to_owned()]).await?.remove(0);
-    let mut connection = connection(&url).await?;
+    let connection = connection(&url).await?;
     let lock = Client::connect(&url).await?.lock(NAME)?;
-    turn_of_ours(&lock).await?;
-    turn_of_bare(&bare, &mut connection).await?;
-    let mut pair = Pair::default();
-    for round in 0..rounds {
-        if round % 2 == 0 {
-            let ours = turn_of_ours(&lock).await?;
-            pair.turn(ours, turn_of_bare(&bare, &mut connection).await?);
-        } else {
-            let other = turn_of_bare(&bare, &mut connection).await?;
-            pair.turn(turn_of_ours(&lock).await?, other);
-        }
-    }
-    Ok(pair)
+    let bare = || turn_of_bare(&bare, connection.clone());
+    alternate(rounds, || turn_of_ours(&lock, TURN), bare).await
 }
 
-pub(crate) async fn turn_of_ours(lock: &Lock) -> Result<Samples> {
+/// Microseconds of each of so many cycles.
+pub(crate) async fn turn_of_ours(lock: &Lock, cycles: usize) -> Result<Samples> {
     let mut samples = Samples::default();
-    for _ in 0..TURN {
+    for _ in 0..cycles {
         let start = Instant::now();
         lock.acquire().await?.release().await?;
         samples.add(start.elapsed().as_secs_f64() * 1e6);
@@ -87,11 +78,11 @@ pub(crate) async fn turn_of_ours(lock: &Lock) -> Result<Samples> {
     Ok(samples)
 }
 
-async fn turn_of_bare(bare: &Bare, connection: &mut MultiplexedConnection) -> Result<Samples> {
+async fn turn_of_bare(bare: &Bare, mut connection: MultiplexedConnection) -> Result<Samples> {
     let mut samples = Samples::default();
     for _ in 0..TURN {
         let start = Instant::now();
-        bare.cycle(connection).await?;
+        bare.cycle(&mut connection).await?;
         samples.add(start.elapsed().as_secs_f64() * 1e6);
     }
     Ok(samples)

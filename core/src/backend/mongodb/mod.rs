@@ -182,9 +182,15 @@ impl Backend for MongoDb {
 
     fn close(&self) -> Request<()> {
         self.shared.watch.end();
-        // It tells a server that may be dead about its sessions, so it is not waited for.
-        drop(tokio::spawn(self.shared.driver.clone().shutdown().immediate(true).into_future()));
-        Box::pin(std::future::ready(Ok(())))
+        // In a task of its own: it tells a server that may be dead about its sessions, so the caller
+        // may not wait for all of it. But it should: a runtime that ends while the driver is at
+        // work makes it panic.
+        let ending =
+            tokio::spawn(self.shared.driver.clone().shutdown().immediate(true).into_future());
+        Box::pin(async move {
+            let _ = ending.await;
+            Ok(())
+        })
     }
 }
 
