@@ -23,13 +23,14 @@ VENV := $(CURDIR)/.venv/bin
 LOGS := $(CURDIR)/target/test-logs
 WITH_SERVERS := tests/services/run all
 
-# The Python binding is left out of `cargo test`: an extension module has no main and links only
-# inside an interpreter. pytest tests it.
-RUST_TESTED := --workspace --exclude fencelock-python
+# Bindings that are modules of a host are left out of `cargo test`: they have no main, and link only
+# inside their host, whose own test tool tests them.
+RUST_TESTED := --workspace --exclude fencelock-python --exclude fencelock-node
 RUST_EXAMPLES := flash_sale order_code
 
-.PHONY: help demo test test-core test-python test-java test-c test-examples python java c c-header \
-	fleets lint lint-rust lint-python lint-java deny bench bench-java chaos dist clean
+.PHONY: help demo test test-core test-python test-node test-java test-c test-examples python node \
+	java c c-header fleets lint lint-rust lint-python lint-node lint-java deny bench bench-java \
+	chaos dist clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,6 +41,7 @@ demo: ## the flash sale on an embedded backend: every unit of stock is sold once
 # One step a line, in the order in which they run. Each is a target that also works alone, and
 # then builds the wheel it needs; here that is a step of its own, done once.
 test: export PYTHON_IS_BUILT := 1
+test: export NODE_IS_BUILT := 1
 test: export JAVA_IS_BUILT := 1
 test: export C_IS_BUILT := 1
 test: export TEST_STEPS := \
@@ -48,6 +50,9 @@ test: export TEST_STEPS := \
 	python \
 	lint-python \
 	test-python \
+	node \
+	lint-node \
+	test-node \
 	java \
 	lint-java \
 	test-java \
@@ -67,20 +72,13 @@ test-python: $(if $(PYTHON_IS_BUILT),,python) fleets ## the Python tests, with r
 	cd bindings/python && ../../$(WITH_SERVERS) $(VENV)/python -m pytest \
 		--junitxml=$(LOGS)/test-python.xml
 
-# The library with test hooks is another one than what is installed. AddressSanitizer watches it and
-# the crates of ours in it; valgrind the whole, on the backends that are quick enough then.
-C_TESTS = $(WITH_SERVERS) bindings/c/tests/run target/$(PROFILE) target/install
-C_HOOKS := $(CARGO_FLAGS) -p fencelock-c --features test-hooks --crate-type cdylib
-test-c: $(if $(C_IS_BUILT),,c) ## the C tests, with real servers; again with AddressSanitizer and valgrind
+# One run for people to read, and the same as a file for tests/summary.
+NODE_TEST = node --test --test-reporter=spec --test-reporter-destination=stdout \
+	--test-reporter=junit --test-reporter-destination=$(LOGS)/$(1).xml
+
+test-node: $(if $(NODE_IS_BUILT),,node) ## the Node tests, with real servers
 	@mkdir -p $(LOGS)
-	cargo rustc $(C_HOOKS)
-	$(C_TESTS) plain --jobs 6 --junit $(LOGS)/test-c.xml
-	FENCELOCK_TEST_TURNS=20000 $(C_TESTS) valgrind --junit $(LOGS)/test-c-valgrind.xml $(C_WATCHED) \
-		--without conformance --without '[file]' --without '[mongodb]' --without '[zookeeper]'
-	RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/bindings/c/tests/rustc-asan cargo rustc $(C_HOOKS)
-	FENCELOCK_TEST_TURNS=20000 $(C_TESTS) asan --junit $(LOGS)/test-c-asan.xml $(C_WATCHED) \
-		--without '[file]' --without '[mongodb]' --without '[zookeeper]'
-C_WATCHED := --without package. --without examples.
+	$(WITH_SERVERS) $(call NODE_TEST,test-node) bindings/node/tests/*.test.mjs
 
 # All of it on the JDK that Maven runs on; on the newest one of this machine, if that is another,
 # all but the conformance cases once more.
@@ -91,13 +89,29 @@ test-java: $(if $(JAVA_IS_BUILT),,java) ## the Java tests and examples, with rea
 		tests/java/newest-jdk $(MVN) -f bindings/java/pom.xml surefire:test' || code=$$?; \
 		tests/java/keep-reports $(LOGS)/test-java $(JAVA_MODULES); exit $$code
 
-test-examples: $(if $(PYTHON_IS_BUILT),,python) ## the examples over each backend, and their own tests
+# The library with test hooks is another one than what is installed. AddressSanitizer watches it and
+# the crates of ours in it; valgrind the whole, on the backends that are quick enough then.
+C_TESTS = $(WITH_SERVERS) bindings/c/tests/run target/$(PROFILE) target/install
+C_HOOKS := $(CARGO_FLAGS) -p fencelock-c --features test-hooks --crate-type cdylib
+C_WATCHED := --without package. --without examples.
+test-c: $(if $(C_IS_BUILT),,c) ## the C tests, with real servers; again with AddressSanitizer and valgrind
+	@mkdir -p $(LOGS)
+	cargo rustc $(C_HOOKS)
+	$(C_TESTS) plain --jobs 6 --junit $(LOGS)/test-c.xml
+	FENCELOCK_TEST_TURNS=20000 $(C_TESTS) valgrind --junit $(LOGS)/test-c-valgrind.xml $(C_WATCHED) \
+		--without conformance --without '[file]' --without '[mongodb]' --without '[zookeeper]'
+	RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/bindings/c/tests/rustc-asan cargo rustc $(C_HOOKS)
+	FENCELOCK_TEST_TURNS=20000 $(C_TESTS) asan --junit $(LOGS)/test-c-asan.xml $(C_WATCHED) \
+		--without '[file]' --without '[mongodb]' --without '[zookeeper]'
+
+test-examples: $(if $(PYTHON_IS_BUILT),,python) $(if $(NODE_IS_BUILT),,node) ## the examples over each backend, and their own tests
 	@mkdir -p $(LOGS)
 	cargo build $(CARGO_FLAGS) $(addprefix -p ,$(RUST_EXAMPLES))
 	$(WITH_SERVERS) examples/on-each-backend \
 		$(addprefix $(CARGO_TARGET_DIR)/$(PROFILE)/,$(RUST_EXAMPLES))
 	$(WITH_SERVERS) $(VENV)/python -m pytest examples \
 		--junitxml=$(LOGS)/test-examples-python.xml
+	$(WITH_SERVERS) $(call NODE_TEST,test-examples-node) examples/*_node/*.test.mjs
 
 # The stamp is newer than the pins exactly when the environment has them.
 .venv/.ready: tests/requirements.txt
@@ -117,6 +131,17 @@ fleets: $(FLEETS) ## build the locks of others in Java that the Python tests run
 $(FLEETS): $(wildcard tests/fleets/java/pom.xml tests/fleets/java/src/main/java/*)
 	mvn -q -B -Dstyle.color=never -f tests/fleets/java/pom.xml package
 	@touch $@
+
+# npm writes this file when it has installed what the lock file says.
+NODE_MODULES := bindings/node/node_modules/.package-lock.json
+
+$(NODE_MODULES): bindings/node/package.json bindings/node/package-lock.json
+	cd bindings/node && npm ci --no-audit --no-fund
+	@touch $@
+
+node: $(NODE_MODULES) ## build the Node binding: bindings/node is ready to require
+	cargo build $(CARGO_FLAGS) -p fencelock-node
+	node bindings/node/packages.mjs place $(CARGO_TARGET_DIR)/$(PROFILE)
 
 # The library goes where the jar looks for it, by system and processor. Maven makes no difference
 # between a jar without it and one with it, so it is copied before Maven runs.
@@ -139,7 +164,7 @@ c: ## build the C library and install it in target/install
 c-header: ## write include/fencelock.h anew from bindings/c/src
 	cargo run $(CARGO_FLAGS) -p fencelock-c-header
 
-lint: lint-rust lint-python lint-java ## format, clippy, licences and sources, ruff, mypy, Javadoc
+lint: lint-rust lint-python lint-node lint-java ## format, clippy, licences and sources, ruff, mypy, biome, Javadoc
 
 lint-rust:
 	cargo fmt --all --check
@@ -159,6 +184,9 @@ lint-python: .venv/.ready
 	MYPYPATH=bindings/python/python $(VENV)/mypy --strict examples/order_code_python
 	cd bindings/python && $(VENV)/mypy
 
+lint-node: $(NODE_MODULES)
+	bindings/node/node_modules/.bin/biome check --error-on-warnings
+
 # javac's warnings are errors in every build; this is the rest.
 lint-java:
 	$(MVN) -f bindings/java/pom.xml compile javadoc:javadoc
@@ -168,6 +196,7 @@ deny: ## install cargo-deny below target/tools, for `make lint`
 
 bench: ## measure against targets and peers, as ratios in one run; see target/bench/report.md
 	tests/bench/run
+	@if command -v node >/dev/null; then tests/bench/run-node; fi
 
 bench-java: ## Java beside Redisson, Curator and Rust, as ratios
 	$(MAKE) java PROFILE=release
@@ -179,9 +208,12 @@ bench-java: ## Java beside Redisson, Curator and Rust, as ratios
 chaos: ## faults at random moments against real servers
 	$(WITH_SERVERS) tests/chaos/run
 
-dist: .venv/.ready ## the packages to publish, below target/dist
+dist: .venv/.ready $(NODE_MODULES) ## the packages to publish, below target/dist
 	$(VENV)/maturin build --manifest-path bindings/python/Cargo.toml --release --locked \
 		--interpreter $(VENV)/python --out target/dist
+	cargo build --release --locked -p fencelock-node
+	node bindings/node/packages.mjs place $(CARGO_TARGET_DIR)/release
+	node bindings/node/packages.mjs pack target/dist
 	$(MAKE) java PROFILE=release
 	cp bindings/java/target/fencelock-*.jar target/dist/
 	cargo build --release --locked -p fencelock-c
@@ -190,4 +222,4 @@ dist: .venv/.ready ## the packages to publish, below target/dist
 
 clean: ## end our servers and remove everything that was built
 	tests/services/down
-	rm -rf target .venv
+	rm -rf target .venv bindings/node/node_modules bindings/node/*.node

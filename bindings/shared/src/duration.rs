@@ -22,6 +22,15 @@ pub fn from_seconds(seconds: f64, what: &str, allowed: &str) -> Result<Duration>
     Ok(Duration::from_micros(if seconds > 0.0 { micros.max(1) } else { 0 }))
 }
 
+/// Milliseconds with a fraction as a duration, as [`from_seconds`].
+pub fn from_float_millis(millis: f64, what: &str, allowed: &str) -> Result<Duration> {
+    if !millis.is_finite() || millis < 0.0 {
+        return Err(invalid(&format!("{millis:?} ms"), what, allowed));
+    }
+    let micros = (millis * 1e3).round() as u64;
+    Ok(Duration::from_micros(if millis > 0.0 { micros.max(1) } else { 0 }))
+}
+
 /// Milliseconds as a duration. Errors as [`from_seconds`].
 pub fn from_millis(millis: i64, what: &str, allowed: &str) -> Result<Duration> {
     u64::try_from(millis)
@@ -66,6 +75,23 @@ mod tests {
                 assert_eq!(error.kind(), ErrorKind::InvalidArgument);
                 assert!(error.to_string().ends_with("allowed are 100 ms to 24 h"), "{error}");
             }
+        }
+    }
+
+    #[test]
+    fn g10_milliseconds_with_a_fraction_are_exact_and_never_overflow() {
+        for (millis, expected) in [
+            (0.0, Some(0)),
+            (-0.0, Some(0)),
+            (5e-324, Some(1)),
+            (1500.9, Some(1_500_900)),
+            (f64::MAX, Some(u64::MAX.into())),
+            (-1e-9, None),
+            (f64::NAN, None),
+            (f64::INFINITY, None),
+        ] {
+            let found = from_float_millis(millis, "ttl", "100 ms to 24 h");
+            assert_eq!(found.ok().map(|d| d.as_micros()), expected, "{millis:?}");
         }
     }
 

@@ -1,0 +1,93 @@
+'use strict'
+
+const native = require('./native.js')
+const check = require('./arguments.js')
+const { bridge, call, callSync, closeAtExit } = require('./calls.js')
+const { Lock } = require('./lock.js')
+
+const CLIENT = {
+  connectTimeout: check.number,
+  requestTimeout: check.number,
+  prefix: check.text,
+  collection: check.text,
+  root: check.text,
+  nodeLayout: check.text,
+}
+const LOCK = {
+  ttl: check.number,
+  renew: check.flag,
+  maxHold: check.number,
+  metadata: check.text,
+}
+
+async function connect(url, options) {
+  const given = arguments_(url, options)
+  return new Client(await call(() => native.connect(bridge, false, ...given)))
+}
+
+function connectSync(url, options) {
+  const given = arguments_(url, options)
+  return new Client(callSync(() => native.connect(bridge, true, ...given)))
+}
+
+function arguments_(url, options) {
+  const given = [
+    url === undefined || url === null ? undefined : check.text(url, 'url'),
+    check.options(options, CLIENT),
+  ]
+  closeAtExit()
+  return given
+}
+
+/** The connections to one backend. See index.d.ts beside this. */
+class Client {
+  #native
+
+  constructor(native) {
+    this.#native = native
+  }
+
+  lock(name, options) {
+    const given = [check.text(name, 'name'), check.options(options, LOCK)]
+    return new Lock(
+      callSync(() => this.#native.lock(...given)),
+      name,
+    )
+  }
+
+  async inspect(name) {
+    check.text(name, 'name')
+    return call(() => this.#native.inspect(bridge, name))
+  }
+
+  async list() {
+    return call(() => this.#native.list(bridge))
+  }
+
+  async forceRelease(name) {
+    check.text(name, 'name')
+    return call(() => this.#native.forceRelease(bridge, name))
+  }
+
+  async close() {
+    if (!this.closed) await call(() => this.#native.close(bridge, false))
+  }
+
+  closeSync() {
+    if (!this.closed) callSync(() => this.#native.close(bridge, true))
+  }
+
+  get closed() {
+    return this.#native.closed
+  }
+
+  async [Symbol.asyncDispose]() {
+    await this.close()
+  }
+
+  [Symbol.dispose]() {
+    this.closeSync()
+  }
+}
+
+module.exports = { Client, connect, connectSync }

@@ -1,0 +1,79 @@
+'use strict'
+
+const { inspect } = require('node:util')
+const native = require('./native.js')
+const check = require('./arguments.js')
+const { bridge, call, callSync } = require('./calls.js')
+const { Lease, using } = require('./lease.js')
+
+const WAIT = { timeout: check.number, signal: check.signal }
+const WAIT_SYNC = { timeout: check.number }
+
+/** A name plus options. See index.d.ts beside this. */
+class Lock {
+  #native
+  #name
+
+  constructor(native, name) {
+    this.#native = native
+    this.#name = name
+  }
+
+  get name() {
+    return this.#name
+  }
+
+  async acquire(options) {
+    const { timeout, signal } = check.options(options, WAIT)
+    if (signal !== undefined) return this.#acquireUnless(timeout, signal)
+    return new Lease(await call(() => this.#native.acquire(bridge, false, timeout)))
+  }
+
+  async #acquireUnless(timeout, signal) {
+    callSync(() => native.checkWait(timeout))
+    if (signal.aborted) throw signal.reason
+    const cancel = new native.Cancel()
+    const abort = () => cancel.cancel()
+    // Not `onabort`, which is the user's.
+    signal.addEventListener('abort', abort)
+    let lease
+    try {
+      lease = await call(() => this.#native.acquire(bridge, false, timeout, cancel))
+    } catch (error) {
+      throw signal.aborted ? signal.reason : error
+    } finally {
+      signal.removeEventListener('abort', abort)
+    }
+    if (signal.aborted) {
+      lease.abandon()
+      throw signal.reason
+    }
+    return new Lease(lease)
+  }
+
+  async tryAcquire() {
+    const lease = await call(() => this.#native.tryAcquire(bridge, false))
+    return lease === null ? null : new Lease(lease)
+  }
+
+  acquireSync(options) {
+    const { timeout } = check.options(options, WAIT_SYNC)
+    return new Lease(callSync(() => this.#native.acquire(bridge, true, timeout)))
+  }
+
+  tryAcquireSync() {
+    const lease = callSync(() => this.#native.tryAcquire(bridge, true))
+    return lease === null ? null : new Lease(lease)
+  }
+
+  async using(body, options) {
+    if (typeof body !== 'function') check.refuse(body, 'what to run', 'a function')
+    return using(await this.acquire(options), body)
+  }
+
+  [inspect.custom]() {
+    return `Lock ${inspect(this.#name)}`
+  }
+}
+
+module.exports = { Lock }
