@@ -46,7 +46,7 @@ fn header() -> Result<String> {
 fn version() -> String {
     let part = |name: &str, value: &str| format!("#define FENCELOCK_VERSION{name} {value}\n");
     let whole = env!("CARGO_PKG_VERSION");
-    let mut lines = format!("\n/**\n * The version of this header.\n */\n");
+    let mut lines = String::from("\n/**\n * The version of this header.\n */\n");
     lines += &part("", &format!("\"{whole}\""));
     lines += &part("_MAJOR", env!("CARGO_PKG_VERSION_MAJOR"));
     lines += &part("_MINOR", env!("CARGO_PKG_VERSION_MINOR"));
