@@ -28,10 +28,9 @@ WITH_SERVERS := tests/services/run all
 RUST_TESTED := --workspace --exclude fencelock-python --exclude fencelock-node
 RUST_EXAMPLES := flash_sale order_code
 
-.PHONY: help demo test test-core test-python test-node test-java test-c \
-	test-languages test-examples python node \
-	java c c-header fleets lint lint-rust lint-python lint-node lint-java deny bench bench-java \
-	chaos dist clean
+.PHONY: help demo test test-core test-python test-node test-java test-c test-languages \
+	test-examples python node java c c-header fleets lint lint-rust lint-python lint-node lint-java \
+	deny bench bench-java chaos dist clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -88,8 +87,8 @@ test-java: $(if $(JAVA_IS_BUILT),,java) ## the Java tests and examples, with rea
 	@mkdir -p $(LOGS)
 	@rm -rf $(JAVA_MODULES:%=%/target/surefire-reports)
 	code=0; $(WITH_SERVERS) $(SHELL) -c '$(MVN) -f bindings/java/reactor.xml verify -fae && \
-		tests/java/newest-jdk $(MVN) -f bindings/java/pom.xml surefire:test' || code=$$?; \
-		tests/java/keep-reports $(LOGS)/test-java $(JAVA_MODULES); exit $$code
+		bindings/java/tests/newest-jdk $(MVN) -f bindings/java/pom.xml surefire:test' || code=$$?; \
+		bindings/java/tests/keep-reports $(LOGS)/test-java $(JAVA_MODULES); exit $$code
 
 # The library with test hooks is another one than what is installed. AddressSanitizer watches it and
 # the crates of ours in it; valgrind the whole, on the backends that are quick enough then.
@@ -154,7 +153,7 @@ node: $(NODE_MODULES) ## build the Node binding: bindings/node is ready to requi
 
 # The library goes where the jar looks for it, by system and processor. Maven makes no difference
 # between a jar without it and one with it, so it is copied before Maven runs.
-JAVA_NATIVE = bindings/java/target/native/dev/fencelock/native/$(shell tests/java/classifier)
+JAVA_NATIVE = bindings/java/target/native/dev/fencelock/native/$(shell bindings/java/classifier)
 JAVA_LIBRARY := $(if $(filter Darwin,$(shell uname -s)),libfencelock_java.dylib,libfencelock_java.so)
 JAVA_MODULES := bindings/java examples/flash_sale_java examples/order_code_java \
 	examples/spring-flash-sale
