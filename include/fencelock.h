@@ -210,8 +210,8 @@ typedef struct fencelock_lock_options fencelock_lock_options;
 typedef struct fencelock_op fencelock_op;
 
 /**
- * How a call ended: FENCELOCK_OK or one of the codes below it. Codes are only ever added, so treat
- * one that you do not know as a failure.
+ * How a call ended: FENCELOCK_OK or one of the codes that have a constant here. Codes are only ever
+ * added, so treat one that you do not know as a failure.
  */
 typedef int32_t fencelock_code;
 
@@ -232,7 +232,7 @@ typedef void (*fencelock_acquire_callback)(fencelock_code code,
                                            void *user_data);
 
 /**
- * The state of a lock: one of the constants below. More may be added.
+ * The state of a lock: one of FENCELOCK_STATE_FREE and its like. More may be added.
  */
 typedef int32_t fencelock_state;
 
@@ -800,14 +800,15 @@ uint64_t fencelock_info_token(const fencelock_info *info);
 /**
  * For how long the lock has been held.
  *
- * @return Milliseconds; -1 if that is not known or nobody holds it.
+ * @return Milliseconds; -1 if nobody holds it or the backend does not know (ZooKeeper).
  */
 int64_t fencelock_info_held_ms(const fencelock_info *info);
 
 /**
  * What is left of the holder's time.
  *
- * @return Milliseconds; -1 if it has no limit or nobody holds it.
+ * @return Milliseconds; -1 if it has no limit, nobody holds it, or the backend does not know
+ * (ZooKeeper).
  */
 int64_t fencelock_info_ttl_left_ms(const fencelock_info *info);
 

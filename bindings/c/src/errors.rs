@@ -12,8 +12,8 @@ use crate::call::{free, value};
 use crate::place::{self, Opaque};
 use crate::text;
 
-/// How a call ended: FENCELOCK_OK or one of the codes that have a constant here. Codes are only ever added, so treat
-/// one that you do not know as a failure.
+/// How a call ended: FENCELOCK_OK or one of the codes that have a constant here. Codes are only ever
+/// added, so treat one that you do not know as a failure.
 pub type fencelock_code = i32;
 
 /// Success; every other code is a failure.

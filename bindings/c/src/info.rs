@@ -227,7 +227,7 @@ pub extern "C" fn fencelock_info_token(info: *const fencelock_info) -> u64 {
 
 /// For how long the lock has been held.
 ///
-/// @return Milliseconds; -1 if that is not known or nobody holds it.
+/// @return Milliseconds; -1 if nobody holds it or the backend does not know (ZooKeeper).
 #[unsafe(no_mangle)]
 pub extern "C" fn fencelock_info_held_ms(info: *const fencelock_info) -> i64 {
     of(info, -1, |info| info.info.held.map_or(-1, duration::to_millis))
@@ -235,7 +235,8 @@ pub extern "C" fn fencelock_info_held_ms(info: *const fencelock_info) -> i64 {
 
 /// What is left of the holder's time.
 ///
-/// @return Milliseconds; -1 if it has no limit or nobody holds it.
+/// @return Milliseconds; -1 if it has no limit, nobody holds it, or the backend does not know
+/// (ZooKeeper).
 #[unsafe(no_mangle)]
 pub extern "C" fn fencelock_info_ttl_left_ms(info: *const fencelock_info) -> i64 {
     of(info, -1, |info| info.info.ttl_left.map_or(-1, duration::to_millis))

@@ -145,12 +145,17 @@ static bool is_shown(const char *key, const json_t *wanted, const fencelock_info
     FAIL("unknown key or value of shows: %s", key);
 }
 
-bool as_shown(const json_t *shows, const fencelock_info *info, const json_t *tokens, char *why,
-              size_t size) {
+/* What the backend does not know must be missing. */
+static bool is_unknown(const struct space *space, const char *key) {
+    return !space->shows_times && (strcmp(key, "held_ms") == 0 || strcmp(key, "ttl_left_ms") == 0);
+}
+
+bool as_shown(const struct space *space, const json_t *shows, const fencelock_info *info,
+              const json_t *tokens, char *why, size_t size) {
     const char *key;
     json_t *wanted;
     json_object_foreach((json_t *)shows, key, wanted) {
-        if (is_shown(key, wanted, info, tokens))
+        if (is_shown(key, is_unknown(space, key) ? json_null() : wanted, info, tokens))
             continue;
         const char *owner = fencelock_info_owner(info), *metadata = fencelock_info_metadata(info);
         snprintf(why, size,

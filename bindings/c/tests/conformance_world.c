@@ -354,7 +354,8 @@ static void do_inspect(struct world *world, struct outcome *outcome) {
     fencelock_info *info = inspect(world, outcome);
     char why[512];
     if (outcome->code == FENCELOCK_OK &&
-        !as_shown(json_object_get(world->step, "shows"), info, world->tokens, why, sizeof why))
+        !as_shown(world->space, json_object_get(world->step, "shows"), info, world->tokens, why,
+                  sizeof why))
         differs(world, "%s", why);
     fencelock_info_free(info);
 }
@@ -368,7 +369,8 @@ static void do_wait_until(struct world *world, struct outcome *outcome) {
         if (outcome->code != FENCELOCK_OK)
             return;
         char why[512];
-        bool shown = as_shown(json_object_get(world->step, "shows"), info, world->tokens, why, sizeof why);
+        bool shown = as_shown(world->space, json_object_get(world->step, "shows"), info,
+                              world->tokens, why, sizeof why);
         fencelock_info_free(info);
         if (shown)
             return;

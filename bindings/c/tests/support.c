@@ -45,6 +45,7 @@ void space_start(struct space *space, const char *backend) {
     snprintf(name, sizeof name, "c-%ld-%llu-%u", (long)getpid(),
              (unsigned long long)(now_s() * 1e6), number++);
     memset(space, 0, sizeof *space);
+    space->shows_times = strcmp(backend, "zookeeper") != 0;
     unsetenv("FENCELOCK_URL");
     if (strcmp(backend, "memory") == 0) {
         snprintf(space->url, sizeof space->url, "memory:%s", name);

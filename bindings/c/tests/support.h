@@ -24,6 +24,8 @@ struct space {
     char server[512], prefix[128];
     /* Of file: it goes with space_end(). */
     char directory[64];
+    /* Whether inspect knows for how long a lock has been held, and what is left. */
+    bool shows_times;
 };
 
 void space_start(struct space *space, const char *backend);

@@ -37,8 +37,8 @@ const char *word_at(size_t index);
 void execute(const struct space *space, const json_t *steps);
 
 /* Whether an info is as `shows` says; else `why` says what is different. Tokens: name to number. */
-bool as_shown(const json_t *shows, const fencelock_info *info, const json_t *tokens, char *why,
-              size_t size);
+bool as_shown(const struct space *space, const json_t *shows, const fencelock_info *info,
+              const json_t *tokens, char *why, size_t size);
 
 /* A text of the cases, to be freed; fails the test if it is none. */
 char *text_of(const json_t *value);

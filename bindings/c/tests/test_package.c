@@ -10,7 +10,7 @@ static const char *const CHECKS[] = {
     "header_c11_gcc",     "header_c11_clang",     "header_cpp17_gcc", "header_cpp17_clang",
     "pkg_config_shared",  "pkg_config_static",    "cmake_shared",     "cmake_static",
     "moved_elsewhere",    "only_our_symbols",     "no_test_hooks",    "soname_has_the_version",
-    "every_function_of_the_header_is_exported",
+    "every_function_of_the_header_is_exported", "everything_in_the_header_has_a_comment",
 };
 
 static void check(const void *name) {
