@@ -6,23 +6,36 @@ const { isMainThread } = require('node:worker_threads')
 const native = require('./native.js')
 const { fromNative } = require('./errors.js')
 
+const WARNING = 'FencelockWarning'
+
 /** The promises of the calls under way. */
 const pending = new Map()
 
-const bridge = new native.Bridge(() => {
-  for (const { fault, message } of bridge.warnings()) {
+const bridge = new native.Bridge(() => hear(warn))
+
+/** Takes what has come: warnings, and ends of calls. */
+function hear(warn) {
+  const { ended, warnings = [] } = bridge.drain()
+  for (const { fault, message } of warnings) {
     warn(fault ? `${message} (please report it)` : message)
   }
-  for (const { number, value, failure } of bridge.drain()) {
+  for (const { number, value, failure } of ended) {
     const { resolve, reject } = pending.get(number)
     pending.delete(number)
     if (failure === undefined) resolve(value)
     else reject(failure)
   }
-})
+}
 
 function warn(message) {
-  process.emitWarning(message, 'FencelockWarning')
+  process.emitWarning(message, WARNING)
+}
+
+/** The same when the process ends, which runs nothing any more that is put off to a later tick. */
+function warnNow(message) {
+  const warning = new Error(message)
+  warning.name = WARNING
+  process.emit('warning', warning)
 }
 
 /** The end of the call of this number. A failure is one of the native module's. */
@@ -55,7 +68,10 @@ let closesAtExit = false
 function closeAtExit() {
   if (closesAtExit || !isMainThread) return
   closesAtExit = true
-  process.once('exit', () => native.closeAll())
+  process.once('exit', () => {
+    native.closeAll()
+    hear(warnNow)
+  })
 }
 
 module.exports = { bridge, call, callSync, closeAtExit, ended, warn }

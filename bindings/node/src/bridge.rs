@@ -122,6 +122,15 @@ pub struct Warning {
     pub message: String,
 }
 
+/// What has come since the last time.
+#[napi(object, object_from_js = false)]
+pub struct News {
+    /// The calls that have ended.
+    pub ended: Vec<Outcome>,
+    /// Not there if there are none, as nearly always.
+    pub warnings: Option<Vec<Warning>>,
+}
+
 /// The bridge of one environment. All its methods run on that environment's thread.
 #[napi]
 pub struct Bridge {
@@ -133,7 +142,7 @@ pub struct Bridge {
 
 #[napi]
 impl Bridge {
-    /// `ring` is called in the event loop when `drain` or `warnings` has something.
+    /// `ring` is called in the event loop when `drain` has something.
     #[napi(constructor)]
     pub fn new(env: Env, ring: Function<'_, (), Unknown<'static>>) -> Result<Self, Thrown> {
         let bell = ring.build_threadsafe_function().weak::<true>().build();
@@ -145,10 +154,14 @@ impl Bridge {
         Ok(Bridge { queue, next: Cell::new(1), awaited: Cell::new(0) })
     }
 
-    /// The calls that have ended since the last time.
+    /// What has come since the last time. All of it at once: nothing rings for what is added to
+    /// something that is still there.
     #[napi(catch_unwind)]
-    pub fn drain(&self, env: Env) -> Vec<Outcome> {
-        let ended = std::mem::take(&mut self.queue.state().ended);
+    pub fn drain(&self, env: Env) -> News {
+        let (ended, warnings) = {
+            let mut state = self.queue.state();
+            (std::mem::take(&mut state.ended), std::mem::take(&mut state.warnings))
+        };
         let awaited = ended.iter().filter(|(_, awaited, _)| *awaited).count();
         self.awaited.set(self.awaited.get() - awaited);
         if awaited > 0 && self.awaited.get() == 0 {
@@ -158,13 +171,10 @@ impl Bridge {
             Ok(value) => Outcome { number, value: self.reply(value), failure: None },
             Err(error) => Outcome { number, value: None, failure: Some((&error).into()) },
         };
-        ended.into_iter().map(outcome).collect()
-    }
-
-    /// The warnings since the last time.
-    #[napi(catch_unwind)]
-    pub fn warnings(&self) -> Vec<Warning> {
-        std::mem::take(&mut self.queue.state().warnings)
+        News {
+            ended: ended.into_iter().map(outcome).collect(),
+            warnings: Some(warnings).filter(|warnings| !warnings.is_empty()),
+        }
     }
 }
 

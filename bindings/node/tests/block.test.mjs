@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { test } from 'node:test'
+import ts from 'typescript'
 import { connect, LockLost, LockTimeout, Unavailable } from '../index.mjs'
 import { BACKENDS, LIMIT, lost, onEach, ownRedis, uniqueName, waitUntil } from './support.mjs'
 
@@ -121,6 +122,71 @@ test('g2 disposers throw what leaving a block throws', async () => {
     await open[Symbol.asyncDispose]()
     open[Symbol.dispose]()
   })
+})
+
+/** Blocks as users write them; Node 20 runs what the TypeScript compiler makes of them. */
+const BLOCKS = `
+export async function leave(lock, body) {
+  await using lease = await lock.acquire()
+  return await body(lease)
+}
+export function leaveSync(lock, body) {
+  using lease = lock.acquireSync()
+  return body(lease)
+}
+export async function leaveClient(connecting) {
+  await using client = await connecting
+  return client
+}
+`
+
+async function compiledBlocks() {
+  const compilerOptions = { target: ts.ScriptTarget.ES2022, module: ts.ModuleKind.ES2022 }
+  const { outputText } = ts.transpileModule(BLOCKS, { compilerOptions })
+  return import(`data:text/javascript,${encodeURIComponent(outputText)}`)
+}
+
+onEach(BACKENDS, 'g7 `await using` and `using` release at the end', async (_, url, name) => {
+  const { leave, leaveSync, leaveClient } = await compiledBlocks()
+  const client = await connect(url)
+  const lock = client.lock(name)
+  assert.equal(await leave(lock, async ({ held }) => held), true)
+  assert.equal((await client.inspect(name)).state, 'free')
+  assert.equal(
+    leaveSync(lock, ({ held }) => held),
+    true,
+  )
+  assert.equal((await client.inspect(name)).state, 'free')
+  const mine = new Error('mine')
+  await assert.rejects(
+    leave(lock, () => fail(mine)),
+    (error) => error === mine,
+  )
+  assert.throws(
+    () => leaveSync(lock, () => fail(mine)),
+    (error) => error === mine,
+  )
+  assert.equal((await client.inspect(name)).state, 'free')
+  assert.ok((await leaveClient(client)).closed)
+})
+
+test('g2 `await using` tells a loss, together with what the block threw', async () => {
+  const { leave } = await compiledBlocks()
+  const client = await connect('memory:')
+  const lock = client.lock('a', SHORT)
+  await assert.rejects(leave(lock, lost), LockLost)
+  const mine = new Error('mine')
+  const throwing = async (lease) => {
+    await lost(lease)
+    throw mine
+  }
+  await assert.rejects(leave(lock, throwing), (error) => {
+    assert.equal(error.name, 'SuppressedError')
+    assert.ok(error.error instanceof LockLost)
+    assert.equal(error.suppressed, mine)
+    return true
+  })
+  await client.close()
 })
 
 test('g7 leaving never throws Unavailable; an explicit release does', async (t) => {

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { connect, LockLost } from '../index.mjs'
-import { BACKENDS, busy, LIMIT, onEach, Program, SHARED } from './support.mjs'
+import { BACKENDS, busy, LIMIT, lost, onEach, Program, SHARED, waitUntil } from './support.mjs'
 
 const TTL = 600
 const BUSY = 1.5 * TTL
@@ -38,6 +38,22 @@ test('g2 a loss shows although the event loop could not hear of it', async () =>
   busy(250)
   assert.ok(lease.lost && !lease.held)
   assert.ok(lease.signal.aborted)
+  await client.close()
+})
+
+test('g2 a loss and its warning, which come together, both arrive', async (t) => {
+  const warnings = []
+  const listen = ({ message }) => warnings.push(message)
+  process.on('warning', listen)
+  t.after(() => process.off('warning', listen))
+  const client = await connect('memory:')
+  const take = async (_, number) => {
+    const options = { ttl: 200 + number, renew: false } // one after the other
+    const lease = await client.lock(`${number}`, options).acquire()
+    return lost(lease)
+  }
+  await Promise.all(Array.from({ length: 400 }, take))
+  await waitUntil(() => warnings.length === 400)
   await client.close()
 })
 

@@ -248,7 +248,8 @@ export const WORDS = {
       expect(step, await world.clients.get(step.client).forceRelease(text(step.name))),
     ['client', 'name', 'expect'],
   ],
-  sleep: [(_, step) => sleep(millis(step.ms)), ['ms']],
+  // Timers of Node count whole milliseconds and may fire almost one too early.
+  sleep: [(_, step) => sleep(millis(step.ms) + 1), ['ms']],
   stopwatch: [async (world, step) => world.stopwatches.set(step.as, performance.now()), ['as']],
   elapsed: [
     async (world, step) => {
