@@ -4,10 +4,12 @@
 mod bare;
 mod baton;
 mod chart;
+mod contestant;
 mod curator;
 mod engines;
 mod handover;
 mod hop;
+mod languages;
 mod mongo;
 mod peer;
 mod pipelined;
@@ -40,6 +42,7 @@ const SECTIONS: &[(&str, &str)] = &[
     ("python", "redis"),
     ("python-handover", "redis"),
     ("server-calls", "redis"),
+    ("languages", "redis"),
     ("mongodb-uncontended", "mongodb"),
     ("mongodb-handover", "mongodb"),
     ("mongodb-calls", "mongodb"),
@@ -47,6 +50,7 @@ const SECTIONS: &[(&str, &str)] = &[
     ("zookeeper-handover", "zookeeper"),
     ("zookeeper-calls", "zookeeper"),
     ("zookeeper-peers", "zookeeper"),
+    ("languages-zookeeper", "zookeeper"),
     ("engines", "redis,mongodb,zookeeper"),
 ];
 
@@ -198,6 +202,7 @@ fn measure_section(name: &str, rounds: u32, quick: bool, report: &mut Report) ->
         "python" => python::measure(&redis()?, rounds, report),
         "python-handover" => one_thread.block_on(baton::measure(&redis()?, rounds / 2, report)),
         "server-calls" => one_thread.block_on(server_calls::measure(quick, report)),
+        "languages" => one_thread.block_on(languages::on_redis(&redis()?, rounds, report)),
         "mongodb-uncontended" => mongo::uncontended::measure(&mongodb()?, rounds, report),
         "mongodb-handover" => {
             one_thread.block_on(mongo::handover::measure(&mongodb()?, rounds / 3, report))
@@ -210,6 +215,9 @@ fn measure_section(name: &str, rounds: u32, quick: bool, report: &mut Report) ->
         "zookeeper-calls" => one_thread.block_on(zoo::calls::measure(&zookeeper()?, quick, report)),
         "zookeeper-peers" => {
             one_thread.block_on(zoo::peers::measure(&zookeeper()?, rounds / 2, report))
+        }
+        "languages-zookeeper" => {
+            one_thread.block_on(languages::on_zookeeper(&zookeeper()?, rounds, report))
         }
         "engines" => one_thread.block_on(engines::measure(rounds / 3, quick, report)),
         other => bail!("the section {other} is not measured anywhere"),
@@ -260,7 +268,7 @@ mod tests {
         assert_eq!(names(&[]).len(), SECTIONS.len());
         assert_eq!(names(&["python-handover"]), ["python-handover"]);
         assert_eq!(names(&["engines", "python"]), ["python", "python-handover", "engines"]);
-        assert_eq!(names(&["redis"]).len(), 6);
+        assert_eq!(names(&["redis"]).len(), 7);
         assert_eq!(names(&["mongodb"]).len(), 3);
         assert!(chosen(&["mongo".to_owned()]).is_err());
     }

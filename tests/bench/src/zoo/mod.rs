@@ -27,7 +27,7 @@ fn hosts(url: &str) -> Vec<String> {
 }
 
 /// A member that is not the leader: what two of three clients are connected to.
-fn follower(url: &str) -> Result<String> {
+pub(crate) fn follower(url: &str) -> Result<String> {
     for host in hosts(url) {
         if ask(&host, "srvr")?.contains("Mode: follower") {
             return Ok(host);

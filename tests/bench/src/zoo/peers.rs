@@ -1,10 +1,10 @@
 //! Against the locks that ZooKeeper has: kazoo's from Python, Curator's from Java.
 
 use anyhow::Result;
-use fencelock_test_support::agent::Agent;
 
 use super::{Requests, follower};
 use crate::baton::pass;
+use crate::contestant::{Contestant, contestant};
 use crate::report::{Pair, Report, Target};
 use crate::round_trips::{Links, RoundTrips};
 use crate::{curator, peer, python};
@@ -14,18 +14,11 @@ const TURN: u64 = 10;
 /// Turns of cycles for each turn of hand-overs.
 const TURNS: u32 = 4;
 
-/// A lock, the kind of process that has it, and its name there.
-struct Contestant {
-    title: &'static str,
-    name: &'static str,
-    process: fn(&str) -> Result<Agent>,
-}
-
 const ALL: [Contestant; 4] = [
-    Contestant { title: "Rust", name: "fencelock", process: peer::agent },
-    Contestant { title: "Curator", name: "curator", process: curator::agent },
-    Contestant { title: "Python, with lock", name: "fencelock", process: python::agent },
-    Contestant { title: "kazoo's Lock", name: "kazoo", process: python::agent },
+    contestant("Rust", "fencelock", peer::agent),
+    contestant("Curator", "curator", curator::agent),
+    contestant("Python, with lock", "fencelock", python::agent),
+    contestant("kazoo's Lock", "kazoo", python::agent),
 ];
 /// Ours and the one that it is compared with.
 const MATCHES: [(usize, usize); 3] = [(0, 1), (2, 3), (2, 0)];
