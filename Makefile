@@ -30,7 +30,7 @@ RUST_EXAMPLES := flash_sale order_code
 
 .PHONY: help demo test test-core test-python test-node test-java test-c test-languages \
 	test-examples python node java c c-header fleets lint lint-rust lint-python lint-node lint-java \
-	deny bench bench-java chaos dist clean
+	deny bench bench-java bench-c chaos dist clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -91,19 +91,22 @@ test-java: $(if $(JAVA_IS_BUILT),,java) ## the Java tests and examples, with rea
 		bindings/java/tests/keep-reports $(LOGS)/test-java $(JAVA_MODULES); exit $$code
 
 # The library with test hooks is another one than what is installed. AddressSanitizer watches it and
-# the crates of ours in it; valgrind the whole, on the backends that are quick enough then.
-C_TESTS = $(WITH_SERVERS) bindings/c/tests/run target/$(PROFILE) target/install
+# the crates of ours in it; valgrind the whole, on the backends that are quick enough then: what is C
+# and what is the border to it is the same on all.
+C_TESTS := bindings/c/tests/run target/$(PROFILE) target/install
 C_HOOKS := $(CARGO_FLAGS) -p fencelock-c --features test-hooks --crate-type cdylib
-C_WATCHED := --without package. --without examples.
+C_WATCHED := --without package. --without examples. \
+	--without '[file]' --without '[mongodb]' --without '[zookeeper]'
 test-c: $(if $(C_IS_BUILT),,c) ## the C tests, with real servers; again with AddressSanitizer and valgrind
 	@mkdir -p $(LOGS)
+	cargo test $(CARGO_FLAGS) -p fencelock-c-header
 	cargo rustc $(C_HOOKS)
-	$(C_TESTS) plain --jobs 6 --junit $(LOGS)/test-c.xml
-	FENCELOCK_TEST_TURNS=20000 $(C_TESTS) valgrind --junit $(LOGS)/test-c-valgrind.xml $(C_WATCHED) \
-		--without conformance --without '[file]' --without '[mongodb]' --without '[zookeeper]'
+	$(WITH_SERVERS) $(C_TESTS) plain --jobs 6 --junit $(LOGS)/test-c.xml
+	FENCELOCK_TEST_TURNS=20000 tests/services/run redis $(C_TESTS) valgrind \
+		--junit $(LOGS)/test-c-valgrind.xml $(C_WATCHED) --without conformance
 	RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/bindings/c/tests/rustc-asan cargo rustc $(C_HOOKS)
-	FENCELOCK_TEST_TURNS=20000 $(C_TESTS) asan --junit $(LOGS)/test-c-asan.xml $(C_WATCHED) \
-		--without '[file]' --without '[mongodb]' --without '[zookeeper]'
+	FENCELOCK_TEST_TURNS=20000 tests/services/run redis $(C_TESTS) asan \
+		--junit $(LOGS)/test-c-asan.xml $(C_WATCHED)
 
 test-languages: $(if $(PYTHON_IS_BUILT),,python) $(if $(NODE_IS_BUILT),,node) $(if $(JAVA_IS_BUILT),,java) \
 		$(if $(C_IS_BUILT),,c) ## one process of each language contends for one lock, over each server
@@ -215,6 +218,12 @@ bench-java: ## Java beside Redisson, Curator and Rust, as ratios
 	cargo build --release $(LOCKED) -p fencelock-bench
 	FENCELOCK_BENCH_RUST=$(CARGO_TARGET_DIR)/release/fencelock-bench \
 		tests/services/run redis,zookeeper tests/bench/java/compare
+
+bench-c: ## C beside hiredis and Rust, as ratios
+	$(MAKE) c PROFILE=release
+	cargo build --release $(LOCKED) -p fencelock-bench
+	FENCELOCK_BENCH_RUST=$(CARGO_TARGET_DIR)/release/fencelock-bench \
+		tests/services/run redis tests/bench/c/run target/install
 
 chaos: ## faults at random moments against real servers
 	$(WITH_SERVERS) tests/chaos/run

@@ -1,4 +1,4 @@
-/* A hostile host, inside one process: threads, signals, panics, a million turns. */
+/* A hostile host, inside one process: threads, signals, panics, very many turns. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 
 #include "support.h"
 
-enum { CROWD = 20 };
+enum { CROWD = 20, TURNS = 200000 };
 
 struct crowd {
     fencelock_client *client;
@@ -235,17 +235,18 @@ static void turns(fencelock_client *client, long number) {
     }
 }
 
-/* FENCELOCK_TEST_TURNS lowers the number where every instruction is checked. */
-static void memory_is_flat_over_a_million_turns(const void *unused) {
+/* FENCELOCK_TEST_TURNS is another number: fewer for a tool that checks every access, and whose own memory
+ * grows, so that then nothing is judged; a million of them by hand. */
+static void memory_is_flat_over_many_turns(const void *unused) {
     (void)unused;
     const char *given = getenv("FENCELOCK_TEST_TURNS");
-    long number = given != NULL ? atol(given) : 1000000;
+    long number = given != NULL ? atol(given) : TURNS;
     fencelock_client *client = connected("memory:");
     turns(client, number / 10);
     long before = resident_kb();
-    turns(client, number - number / 10);
+    turns(client, number);
     long grown = resident_kb() - before;
-    if (given == NULL && grown > 4096)
+    if (number >= TURNS && grown > 2048)
         FAIL("%ld turns have left %ld KiB", number, grown);
     fencelock_client_free(client);
 }
@@ -259,6 +260,5 @@ void add_hostility_tests(void) {
     test_on_each_backend("hostility.signals_do_not_end_a_wait", signals_do_not_end_a_wait, CLEAN);
     test_add("hostility.a_panic_becomes_an_error", a_panic_becomes_an_error, NULL, CLEAN, NULL);
     test_on_each_backend("hostility.warnings_reach_the_log", warnings_reach_the_log, CLEAN);
-    test_add("hostility.memory_is_flat_over_a_million_turns", memory_is_flat_over_a_million_turns, NULL,
-             CLEAN, NULL);
+    test_add("hostility.memory_is_flat_over_many_turns", memory_is_flat_over_many_turns, NULL, CLEAN, NULL);
 }
