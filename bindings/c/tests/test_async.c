@@ -104,21 +104,24 @@ static void g7_300_cancels_at_random_moments_leave_nothing(const void *backend) 
     space_start(&space, backend);
     fencelock_client *client = connected(space.url);
     fencelock_lock *lock = lock_with(client, "a", 20000, true);
+    /* They outlive the loop: a second callback would find its place, and be counted. */
+    static struct end ends[CANCELS];
     int obtained = 0, cancelled = 0;
     for (int i = 0; i < CANCELS; i++) {
         fencelock_lease *holder = i % 2 ? acquired(lock) : NULL;
-        struct end end = END;
+        struct end *end = &ends[i];
+        *end = (struct end)END;
         fencelock_op *op;
-        OK(fencelock_acquire_async(lock, 30000, note, &end, &op, &err));
+        OK(fencelock_acquire_async(lock, 30000, note, end, &op, &err));
         sleep_ms(random_below(2) ? random_below(4) : 0);
         if (random_below(2))
             fencelock_lease_free(holder);
         OK(fencelock_op_cancel(op, &err));
-        fencelock_code code = wait_for_end(&end);
+        fencelock_code code = wait_for_end(end);
         if (code != FENCELOCK_OK)
             CHECK_IS(code, FENCELOCK_CANCELLED);
         code == FENCELOCK_OK ? obtained++ : cancelled++;
-        fencelock_lease_free(end.lease);
+        fencelock_lease_free(end->lease);
         fencelock_lease_free(holder);
         fencelock_op_free(op);
     }
@@ -132,7 +135,29 @@ static void g7_300_cancels_at_random_moments_leave_nothing(const void *backend) 
     fencelock_lock_free(theirs), fencelock_lock_free(lock);
     OK(fencelock_client_close(another, &err));
     OK(fencelock_client_close(client, &err));
+    for (int i = 0; i < CANCELS; i++)
+        CHECK_IS(ends[i].calls, 1);
     fencelock_client_free(another), fencelock_client_free(client);
+    space_end(&space);
+}
+
+static void g7_closing_ends_waits_through_their_callbacks(const void *backend) {
+    struct space space;
+    space_start(&space, backend);
+    fencelock_client *client = connected(space.url);
+    fencelock_lock *lock = lock_of(client, "a");
+    fencelock_lease *holder = acquired(lock);
+    struct end ends[] = {END, END, END, END};
+    for (int i = 0; i < 3; i++)
+        OK(fencelock_acquire_async(lock, -1, note, &ends[i], NULL, &err));
+    wait_for_queue(client, "a", 3);
+    OK(fencelock_client_close(client, &err));
+    OK(fencelock_acquire_async(lock, -1, note, &ends[3], NULL, &err));
+    for (int i = 0; i < 4; i++)
+        CHECK_IS(wait_for_end(&ends[i]), FENCELOCK_CLOSED);
+    fencelock_lease_free(holder);
+    fencelock_lock_free(lock);
+    fencelock_client_free(client);
     space_end(&space);
 }
 
@@ -216,6 +241,8 @@ void add_async_tests(void) {
                          CLEAN);
     test_on_each_backend("async.g7_300_cancels_at_random_moments_leave_nothing",
                          g7_300_cancels_at_random_moments_leave_nothing, CLEAN);
+    test_on_each_backend("async.g7_closing_ends_waits_through_their_callbacks",
+                         g7_closing_ends_waits_through_their_callbacks, CLEAN);
     test_on_each_backend("async.a_callback_may_call_the_library", a_callback_may_call_the_library, CLEAN);
     test_on_each_backend("async.a_busy_callback_stops_no_renewal", a_busy_callback_stops_no_renewal, CLEAN);
 }
