@@ -1,15 +1,18 @@
-//! One operation of the core. What is done at once is answered at once, on the calling thread; what
-//! has to wait goes on in the runtime, and its end is queued for Java under the call's ticket.
+//! One operation of the core. What is done at once, or within the moment that the calling thread has,
+//! is answered on that thread; what has to wait longer goes on in the runtime, and its end is queued
+//! for Java under the call's ticket.
 
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
 
 use fencelock::{Error, ErrorKind, LockInfo, Result};
 use fencelock_shared::{Cancel, OpenClient, Runtime, handles, panic};
-use futures_util::FutureExt;
-use futures_util::future::{Either, select};
+use futures_util::future::{Either, poll_fn, select};
 use jni::errors::ThrowRuntimeExAndDefault;
 use jni::objects::{JByteArray, JClass, JLongArray};
 use jni::sys::jlong;
@@ -67,7 +70,8 @@ impl From<Result<Value>> for Done {
 
 static UNDER_WAY: Mutex<BTreeMap<jlong, Cancel>> = Mutex::new(BTreeMap::new());
 
-/// Begins an operation that ends by itself, soon, when the future that it is given completes.
+/// Begins an operation that ends by itself, soon, when the future that it is given completes. `out`
+/// says for how many nanoseconds the calling thread may be kept.
 pub(crate) fn begin<'l, F, W>(
     env: &mut EnvUnowned<'l>,
     out: &JLongArray<'l>,
@@ -79,10 +83,13 @@ where
     W: Future<Output = Result<Value>> + Send + 'static,
 {
     env.with_env(|env| {
+        let mut moment = [0];
+        out.get_region(env, 0, &mut moment)?;
+        let moment = Duration::from_nanos(moment[0].try_into().unwrap_or(0));
         let cancel = Cancel::new();
         let cancelled = Box::pin(cancel.cancelled());
         let done = match panic::catch(|| work(env, cancelled)) {
-            Ok(work) => start(ticket, cancel, work),
+            Ok(work) => start(ticket, cancel, moment, work),
             Err(error) => Some(Err(error).into()),
         };
         answer(env, out, done)
@@ -101,7 +108,7 @@ pub(crate) async fn unless<T>(
     }
 }
 
-fn start<W>(ticket: jlong, cancel: Cancel, work: W) -> Option<Done>
+fn start<W>(ticket: jlong, cancel: Cancel, moment: Duration, work: W) -> Option<Done>
 where
     W: Future<Output = Result<Value>> + Send + 'static,
 {
@@ -110,9 +117,7 @@ where
         Err(closed) => return Some(Err(closed).into()),
     };
     let mut work = Box::pin(panic::catch_async(work));
-    // Two switches of threads less where nothing has to be waited for.
-    let now = async { (&mut work).now_or_never() };
-    if let Some(outcome) = runtime.block_on(now) {
+    if let Some(outcome) = within(runtime, moment, work.as_mut()) {
         return Some(outcome.into());
     }
     under_way(|calls| calls.insert(ticket, cancel));
@@ -122,6 +127,42 @@ where
         completions::push(ticket, outcome.into());
     }));
     None
+}
+
+/// What the work gives, if it does on the calling thread within a moment. An uncontended acquire or
+/// release does, and is spared the ways to the runtime's thread, to Java's and back.
+///
+/// Waits without tokio's timer, which would wake the runtime's thread to look at it.
+fn within<T>(
+    runtime: &Runtime,
+    moment: Duration,
+    mut work: Pin<&mut impl Future<Output = T>>,
+) -> Option<T> {
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let started = Instant::now();
+    loop {
+        let look = |_: &mut Context<'_>| {
+            Poll::Ready(work.as_mut().poll(&mut Context::from_waker(&waker)))
+        };
+        if let Poll::Ready(outcome) = runtime.block_on(poll_fn(look)) {
+            return Some(outcome);
+        }
+        let left = moment.checked_sub(started.elapsed()).filter(|left| !left.is_zero())?;
+        thread::park_timeout(left);
+    }
+}
+
+/// Wakes a thread that waits in [`within`].
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.0.unpark();
+    }
 }
 
 fn under_way<T>(change: impl FnOnce(&mut BTreeMap<jlong, Cancel>) -> T) -> T {

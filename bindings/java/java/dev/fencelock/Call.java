@@ -1,5 +1,8 @@
 package dev.fencelock;
 
+import java.lang.invoke.MethodHandle;
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.MethodType;
 import java.nio.charset.StandardCharsets;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
@@ -12,14 +15,17 @@ import java.util.function.Consumer;
 import java.util.function.Function;
 
 /**
- * Native operations: started on the calling thread, and waited for in Java.
+ * Native operations: started on the calling thread, and waited for in Java but for the first moment.
  *
- * <p>A wait inside native code would not hear {@link Thread#interrupt}, and would pin the carrier of
- * a virtual thread. No thread of the library is ever attached to the JVM; one daemon thread of Java
+ * <p>A wait inside native code does not hear {@link Thread#interrupt}, and pins the carrier of a
+ * virtual thread. No thread of the library is ever attached to the JVM; one daemon thread of Java
  * takes what has ended.
  */
 final class Call {
-    /** Starts an operation: {@code out} gets status and value, what is returned are its details. */
+    /**
+     * Starts an operation: {@code out} has for how many nanoseconds this thread may be kept, and gets
+     * status and value; what is returned are its details.
+     */
     @FunctionalInterface
     interface Start {
         byte[] start(long ticket, long[] out);
@@ -46,6 +52,15 @@ final class Call {
     private static final long LOG = 0;
     private static final int BATCH = 64;
 
+    /**
+     * For how many nanoseconds a thread waits in native code: a server that is near answers by then,
+     * and that costs one switch of threads instead of three. An interrupt is heard that much later.
+     */
+    private static final long MOMENT = 1_000_000;
+
+    /** {@code Thread.isVirtual}; null before Java 21. */
+    private static final MethodHandle IS_VIRTUAL = isVirtual();
+
     private static final ConcurrentHashMap<Long, Waiter> WAITING = new ConcurrentHashMap<>();
     private static final AtomicLong TICKETS = new AtomicLong();
 
@@ -63,6 +78,25 @@ final class Call {
                     work -> daemon(work, "fencelock-callback"));
 
     private Call() {}
+
+    private static MethodHandle isVirtual() {
+        try {
+            return MethodHandles.publicLookup()
+                    .findVirtual(Thread.class, "isVirtual", MethodType.methodType(boolean.class));
+        } catch (ReflectiveOperationException older) {
+            return null;
+        }
+    }
+
+    /** For how many nanoseconds this thread may wait in native code. */
+    private static long moment() {
+        try {
+            boolean pinned = IS_VIRTUAL != null && (boolean) IS_VIRTUAL.invokeExact(Thread.currentThread());
+            return pinned ? 0 : MOMENT;
+        } catch (Throwable e) {
+            throw new AssertionError(e);
+        }
+    }
 
     /** An operation without waiting. */
     static Answer now(Start start) {
@@ -121,7 +155,7 @@ final class Call {
         CompletableFuture<T> future = new CompletableFuture<>();
         // Nobody has attached anything yet to a future whose end is known at once.
         Waiter settled = answer -> settle(future, answer, decode, unwanted);
-        long ticket = begin(start, answer -> run(() -> settled.ended(answer)), settled);
+        long ticket = begin(start, 0, answer -> run(() -> settled.ended(answer)), settled);
         if (ticket != LATER) {
             future.whenComplete((value, error) -> Native.cancel(ticket));
         }
@@ -144,9 +178,9 @@ final class Call {
     }
 
     /** The ticket of a call that goes on, or {@link #LATER} if {@code atOnce} got its end. */
-    private static long begin(Start start, Waiter waiter, Waiter atOnce) {
+    private static long begin(Start start, long moment, Waiter waiter, Waiter atOnce) {
         long ticket = TICKETS.incrementAndGet();
-        long[] out = new long[2];
+        long[] out = {moment, 0};
         // Before the start, because the end may be faster than the return.
         WAITING.put(ticket, waiter);
         byte[] details;
@@ -171,7 +205,7 @@ final class Call {
         boolean interrupted;
 
         Answer call(Start start, boolean cancelOnInterrupt) {
-            long ticket = begin(start, this, now -> answer = now);
+            long ticket = begin(start, moment(), this, now -> answer = now);
             while (answer == null) {
                 LockSupport.park(this);
                 if (Thread.interrupted()) {

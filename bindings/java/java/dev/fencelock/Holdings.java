@@ -9,9 +9,10 @@ import java.util.concurrent.ConcurrentHashMap;
  * object, so that two objects of one name agree.
  */
 final class Holdings {
-    private record Owner(String name, long thread) {
+    /** The thread itself: its id may be used again, and {@code getId} be overridden. */
+    private record Owner(String name, Thread thread) {
         static Owner current(String name) {
-            return new Owner(name, Thread.currentThread().getId());
+            return new Owner(name, Thread.currentThread());
         }
     }
 

@@ -145,7 +145,8 @@ public final class Lease implements AutoCloseable {
      * A future that completes when the lease is lost: at its deadline at the latest, whatever the
      * server does. When the lease is released it is cancelled, because then it never will be lost.
      *
-     * <p>What is attached to it runs on a thread of its own. It does not keep the lease alive.
+     * <p>What is attached to it runs on a thread of its own, or on one that waits for it right then,
+     * as with every {@link CompletableFuture}. It does not keep the lease alive.
      *
      * @return the future, the same one for all callers until somebody cancels it
      */

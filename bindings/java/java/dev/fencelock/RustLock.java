@@ -359,7 +359,8 @@ public final class RustLock implements Lock, AutoCloseable {
      * Waits for the lock in the background, for ever if need be.
      *
      * @return a future; cancelling it cancels the acquire, and nothing is left behind. What is
-     *     attached to it runs on a thread of its own
+     *     attached to it runs on a thread of its own, or on one that waits for it right then, as with
+     *     every {@link CompletableFuture}
      */
     public CompletableFuture<Lease> acquireAsync() {
         return Call.async(lock.acquire(null), lock::lease, Lease::abandon);
@@ -371,7 +372,8 @@ public final class RustLock implements Lock, AutoCloseable {
      * @param timeout 0 to 10 years; zero is one attempt, which can succeed
      * @return a future that fails with {@link LockTimeoutException} when the time is over;
      *     cancelling it cancels the acquire, and nothing is left behind. What is attached to it runs
-     *     on a thread of its own
+     *     on a thread of its own, or on one that waits for it right then, as with every {@link
+     *     CompletableFuture}
      */
     public CompletableFuture<Lease> acquireAsync(Duration timeout) {
         Objects.requireNonNull(timeout, "timeout");
