@@ -269,13 +269,20 @@ static void g7_exit_is_quick_and_quiet_and_releases(const void *backend) {
     space_end(&space);
 }
 
+/* GCC 12's allocator for it keeps what threads of the parent had locked, and a child hangs in malloc. */
+#ifdef __SANITIZE_ADDRESS__
+#define NOT_DURING_CALLS "AddressSanitizer itself does not survive such a fork"
+#else
+#define NOT_DURING_CALLS NULL
+#endif
+
 void add_process_tests(void) {
     test_on_each_backend("processes.g9_a_child_touches_nothing_of_its_parent",
                          g9_a_child_touches_nothing_of_its_parent, CLEAN);
     test_on_each_backend("processes.g9_a_new_client_in_a_child_works", g9_a_new_client_in_a_child_works,
                          CLEAN);
     test_add("processes.g9_a_child_forked_during_calls_does_not_hang",
-             g9_a_child_forked_during_calls_does_not_hang, NULL, CLEAN, NULL);
+             g9_a_child_forked_during_calls_does_not_hang, NULL, CLEAN, NOT_DURING_CALLS);
     test_on_each_backend("processes.g7_exit_is_quick_and_quiet_and_releases",
                          g7_exit_is_quick_and_quiet_and_releases, CLEAN);
 }
