@@ -8,10 +8,11 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import * as fencelock from '../index.mjs'
-import { directory } from './support.mjs'
+import { directory, serverUrl } from './support.mjs'
 
 const HERE = fileURLToPath(new URL('..', import.meta.url))
 const require = createRequire(import.meta.url)
+const TSC = require.resolve('typescript/bin/tsc')
 
 const description = (folder) => JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
 
@@ -57,6 +58,29 @@ test('the packed package works in an empty folder', { timeout: 300_000 }, (t) =>
   }
   const both = `import('fencelock').then((a) => console.log(a.Lock === require('fencelock').Lock))`
   assert.equal(run(home, process.execPath, '-e', both), 'true\n')
+
+  // What the README shows, word for word but for the server.
+  const readme = readFileSync(join(HERE, 'README.md'), 'utf8')
+  const shown = (language) => {
+    const [, code] = readme.match(new RegExp(`\`\`\`${language}\n([^]*?)\`\`\``))
+    return code.replace('redis://127.0.0.1/', serverUrl('redis'))
+  }
+  writeFileSync(join(home, 'shown.mjs'), shown('js'))
+  writeFileSync(join(home, 'typed.mts'), shown('ts'))
+  run(
+    home,
+    process.execPath,
+    TSC,
+    '--strict',
+    '--module',
+    'nodenext',
+    '--target',
+    'es2022',
+    'typed.mts',
+  )
+  for (const program of ['shown.mjs', 'typed.mjs']) {
+    assert.equal(run(home, process.execPath, program), '')
+  }
 })
 
 test('all packages have the version of the library', () => {
@@ -97,5 +121,5 @@ test('the types are those of the code', { timeout: 300_000 }, () => {
     const found = Object.getOwnPropertyNames(kind.prototype).filter((key) => key !== 'constructor')
     assert.deepEqual(members.sort(), found.sort(), name)
   }
-  run(HERE, process.execPath, 'node_modules/typescript/bin/tsc', '-p', 'tests/types')
+  run(HERE, process.execPath, TSC, '-p', 'tests/types')
 })
