@@ -91,8 +91,8 @@ final class Call {
     /** For how many nanoseconds this thread may wait in native code. */
     private static long moment() {
         try {
-            boolean pinned = IS_VIRTUAL != null && (boolean) IS_VIRTUAL.invokeExact(Thread.currentThread());
-            return pinned ? 0 : MOMENT;
+            Thread us = Thread.currentThread();
+            return IS_VIRTUAL != null && (boolean) IS_VIRTUAL.invokeExact(us) ? 0 : MOMENT;
         } catch (Throwable e) {
             throw new AssertionError(e);
         }

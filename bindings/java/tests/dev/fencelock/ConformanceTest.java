@@ -23,6 +23,8 @@ import org.junit.jupiter.api.DynamicTest;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.TestFactory;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.api.parallel.Execution;
+import org.junit.jupiter.api.parallel.ExecutionMode;
 
 /** Runs the cases of tests/conformance, one test for each case and backend. */
 class ConformanceTest {
@@ -32,7 +34,9 @@ class ConformanceTest {
 
     @TempDir static Path directory;
 
+    /** Several at once: a case mostly waits, in a space of its own. */
     @TestFactory
+    @Execution(ExecutionMode.CONCURRENT)
     Stream<DynamicTest> cases() throws IOException {
         List<DynamicTest> tests = new ArrayList<>();
         for (Cases.Case found : Cases.read()) {

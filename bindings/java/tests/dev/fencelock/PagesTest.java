@@ -1,6 +1,7 @@
 package dev.fencelock;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.net.URL;
@@ -10,6 +11,7 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.UUID;
 import java.util.regex.MatchResult;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
@@ -98,6 +100,23 @@ class PagesTest {
             assertEquals(null, page.getMethod("run").invoke(null));
             assertTrue(page.getField("worked").getInt(null) > 0 || !body.contains("update"));
             client.lock("a").acquireLease(Duration.ZERO).release();
+        }
+    }
+
+    /** What MIGRATION.md says of moving over while old instances still run. */
+    @Test
+    void withoutAPrefixItExcludesHandWrittenLocks() throws Exception {
+        String url = Support.server("redis");
+        String name = "hand-written-" + UUID.randomUUID();
+        String[] setIfAbsent = {"SET", name, "a uuid", "NX", "PX", "30000"};
+        try (Fencelock client = Fencelock.connect(url, ClientOptions.defaults().prefix(""))) {
+            assertEquals("+OK", RedisServer.command(url, setIfAbsent));
+            assertFalse(client.lock(name).tryLock());
+            assertEquals(LockInfo.State.FOREIGN, client.inspect(name).state());
+            assertEquals(":1", RedisServer.command(url, "DEL", name));
+            client.lock(name).lock();
+            assertEquals("$-1", RedisServer.command(url, setIfAbsent));
+            client.lock(name).unlock();
         }
     }
 

@@ -41,6 +41,12 @@ public class ProductController {
         return failed(HttpStatus.SERVICE_UNAVAILABLE, "there are too many buyers, try again");
     }
 
+    /** The lock was lost, and somebody else has sold meanwhile: nothing was written. */
+    @ExceptionHandler(ProductService.OvertakenException.class)
+    ResponseEntity<String> overtaken() {
+        return failed(HttpStatus.SERVICE_UNAVAILABLE, "another order came first, try again");
+    }
+
     /** The lock was lost before the order was written, or its server does not answer. */
     @ExceptionHandler(FencelockException.class)
     ResponseEntity<String> noLock(FencelockException error) {

@@ -1,6 +1,7 @@
 package shop;
 
 import dev.fencelock.Fencelock;
+import dev.fencelock.LockLostException;
 import dev.fencelock.RustLock;
 import java.time.Duration;
 import org.springframework.stereotype.Service;
@@ -25,6 +26,7 @@ public class ProductService {
 
     /** Buys one unit under the lock; the order, or null if everything is sold. */
     String order(String id) {
+        String order = null;
         try (RustLock lock = client.lock("product/" + id).acquire(PATIENCE)) {
             int left = stock.left(id);
             if (left == 0) {
@@ -35,9 +37,20 @@ public class ProductService {
             // We may be paused right here for longer than any lease lasts. So the order carries the
             // fencing token, and the store refuses it if a higher one has been there.
             if (!stock.sell(id, left - 1, lock.token())) {
-                throw new IllegalStateException("overtaken by a later order");
+                throw new OvertakenException();
             }
-            return "order " + Long.toUnsignedString(lock.token());
+            order = "order " + Long.toUnsignedString(lock.token());
+        } catch (LockLostException e) {
+            // Lost after the store had accepted the order: it is sold all the same.
+            if (order == null) {
+                throw e;
+            }
         }
+        return order;
+    }
+
+    /** The store has seen a higher token: the lock was lost, and nothing was written. */
+    static final class OvertakenException extends RuntimeException {
+        private static final long serialVersionUID = 1L;
     }
 }

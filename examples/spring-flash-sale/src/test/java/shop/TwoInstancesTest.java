@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.BufferedReader;
 import java.io.IOException;
+import java.io.Writer;
 import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
@@ -50,13 +51,21 @@ class TwoInstancesTest {
             Matcher found = PORT.matcher(line);
             if (found.find()) {
                 // Nobody reads on: what it says must not fill the pipe.
-                Thread drain = new Thread(() -> output.lines().forEach(rest -> {}));
+                Thread drain = new Thread(() -> drain(output));
                 drain.setDaemon(true);
                 drain.start();
                 return Integer.parseInt(found.group(1));
             }
         }
         throw new AssertionError("it did not start:\n" + said);
+    }
+
+    private static void drain(BufferedReader output) {
+        try {
+            output.transferTo(Writer.nullWriter());
+        } catch (IOException closed) {
+            // The end of the instance.
+        }
     }
 
     private CompletableFuture<HttpResponse<String>> get(int port, String path) {
