@@ -210,7 +210,6 @@ deny: ## install cargo-deny below target/tools, for `make lint`
 
 bench: ## measure against targets and peers, as ratios in one run; see target/bench/report.md
 	tests/bench/run
-	@if command -v node >/dev/null; then tests/bench/run-node; fi
 
 # `make bench-java PROFILE=ci` shows quickly that it works; its figures are of no use.
 bench-java: PROFILE := release
