@@ -161,12 +161,12 @@ static void objects_may_be_freed_in_any_order(const void *backend) {
     struct space space;
     space_start(&space, backend);
     fencelock_client *client = connected(space.url);
-    fencelock_lock *lock = lock_with(client, "a", 900, true);
+    fencelock_lock *lock = lock_with(client, "a", 2000, true);
     fencelock_client_free(client);
     fencelock_lease *lease = acquired(lock);
     fencelock_lock_free(lock);
     /* Nobody but the lease refers to the client, whose watchdog renews all the same. */
-    sleep_ms(1500);
+    sleep_ms(3000);
     CHECK(fencelock_lease_is_held(lease));
     OK(fencelock_lease_renew(lease, &err));
     OK(fencelock_release(lease, &err));
