@@ -141,9 +141,8 @@ fn within<T>(
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
     let started = Instant::now();
     loop {
-        let look = |_: &mut Context<'_>| {
-            Poll::Ready(work.as_mut().poll(&mut Context::from_waker(&waker)))
-        };
+        let look =
+            |_: &mut Context<'_>| Poll::Ready(work.as_mut().poll(&mut Context::from_waker(&waker)));
         if let Poll::Ready(outcome) = runtime.block_on(poll_fn(look)) {
             return Some(outcome);
         }
