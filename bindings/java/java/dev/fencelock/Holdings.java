@@ -48,6 +48,11 @@ final class Holdings {
             }
         }
 
+        /** Whether the current thread has it and has not given it back. */
+        boolean isOurs() {
+            return owner.thread == Thread.currentThread() && !isGivenBack();
+        }
+
         /** Whether it was not before; then {@code last} says what is left to do. */
         boolean giveBack(boolean[] last) {
             synchronized (holding) {

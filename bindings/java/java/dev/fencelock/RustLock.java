@@ -151,7 +151,7 @@ public final class RustLock implements Lock, AutoCloseable {
      */
     @Override
     public void unlock() {
-        Holdings.Hold ours = hold != null && !hold.isGivenBack() ? hold : holdings().latest(lock.name);
+        Holdings.Hold ours = hold != null && hold.isOurs() ? hold : holdings().latest(lock.name);
         if (ours == null || !giveBack(ours, false)) {
             throw notHeld();
         }

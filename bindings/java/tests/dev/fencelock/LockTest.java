@@ -245,6 +245,7 @@ class LockTest {
             assertEquals(2, lock.holdCount());
             thread(
                             () -> {
+                                assertThrows(IllegalMonitorStateException.class, inner::unlock);
                                 inner.close();
                                 inner.close();
                             })
