@@ -102,10 +102,10 @@ test-c: $(if $(C_IS_BUILT),,c) ## the C tests, with real servers; again with Add
 	cargo test $(CARGO_FLAGS) -p fencelock-c-header
 	cargo rustc $(C_HOOKS)
 	$(WITH_SERVERS) $(C_TESTS) plain --jobs 6 --junit $(LOGS)/test-c.xml
-	FENCELOCK_TEST_TURNS=20000 tests/services/run redis $(C_TESTS) valgrind \
-		--junit $(LOGS)/test-c-valgrind.xml $(C_WATCHED) --without conformance
+	FENCELOCK_TEST_TURNS=5000 tests/services/run redis $(C_TESTS) valgrind \
+		--junit $(LOGS)/test-c-valgrind.xml $(C_WATCHED) --without conformance --without '20_threads[redis]'
 	RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/bindings/c/tests/rustc-asan cargo rustc $(C_HOOKS)
-	FENCELOCK_TEST_TURNS=20000 tests/services/run redis $(C_TESTS) asan \
+	FENCELOCK_TEST_TURNS=5000 tests/services/run redis $(C_TESTS) asan \
 		--junit $(LOGS)/test-c-asan.xml $(C_WATCHED)
 
 test-languages: $(if $(PYTHON_IS_BUILT),,python) $(if $(NODE_IS_BUILT),,node) $(if $(JAVA_IS_BUILT),,java) \
