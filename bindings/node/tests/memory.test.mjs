@@ -13,7 +13,7 @@ setFlagsFromString('--expose-gc')
 const collect = runInNewContext('gc')
 
 /** 1 000 000 for the long run. */
-const CYCLES = Number(process.env.FENCELOCK_TEST_MEMORY_CYCLES ?? 60_000)
+const CYCLES = Number(process.env.FENCELOCK_TEST_MEMORY_CYCLES ?? 30_000)
 
 /** One after the other they would mostly wait for threads to wake up. */
 const AT_ONCE = 10

@@ -21,7 +21,8 @@ const PEERS = {
   'redis-semaphore': {
     prefix: 'mutex:',
     attempt: async (redis, name) => {
-      const mutex = new Mutex(redis, name, { lockTimeout: LIMIT })
+      const once = { lockTimeout: LIMIT, acquireAttemptsLimit: 1 }
+      const mutex = new Mutex(redis, name, once)
       return (await mutex.tryAcquire()) ? () => mutex.release() : null
     },
     program: `
