@@ -54,7 +54,8 @@ final class Call {
 
     /**
      * For how many nanoseconds a thread waits in native code: a server that is near answers by then,
-     * and that costs one switch of threads instead of three. An interrupt is heard that much later.
+     * which spares the way over the thread that takes what has ended. An interrupt is heard that much
+     * later.
      */
     private static final long MOMENT = 1_000_000;
 
