@@ -30,7 +30,7 @@ RUST_EXAMPLES := flash_sale order_code
 
 .PHONY: help demo test test-core test-python test-node test-java test-c test-languages \
 	test-examples python node java c c-header fleets lint lint-rust lint-python lint-node lint-java \
-	deny bench bench-java bench-c chaos dist clean
+	deny bench chaos dist clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -189,7 +189,6 @@ lint-rust:
 lint-python: .venv/.ready
 	$(VENV)/ruff check .
 	$(VENV)/ruff format --check .
-	$(VENV)/mypy --strict tests/bench/java/compare
 	$(VENV)/mypy --strict tests/summary tests/services/servers.py
 	MYPYPATH=bindings/python/python $(VENV)/mypy --strict tests/bench/peers.py
 	MYPYPATH=bindings/python/python $(VENV)/mypy --strict tests/languages
@@ -212,15 +211,6 @@ deny: ## install cargo-deny below target/tools, for `make lint`
 
 bench: ## measure against targets and peers, as ratios in one run; see target/bench/report.md
 	tests/bench/run
-
-# `make bench-java PROFILE=ci` shows quickly that it works; its figures are of no use.
-bench-java: PROFILE := release
-bench-java: ## Java beside Redisson, Curator and Rust, as ratios
-	$(MAKE) java PROFILE=$(PROFILE)
-	$(MVN) -f bindings/java/reactor.xml -pl ../../tests/bench/java -am package -DskipTests
-	cargo build --profile $(PROFILE) $(LOCKED) -p fencelock-bench
-	FENCELOCK_BENCH_RUST=$(CARGO_TARGET_DIR)/$(PROFILE)/fencelock-bench \
-		tests/services/run redis,zookeeper tests/bench/java/compare $(ROUNDS)
 
 chaos: ## faults at random moments against real servers
 	$(WITH_SERVERS) tests/chaos/run

@@ -41,19 +41,23 @@ int main(int argc, char **argv) {
         return 2;
     snprintf(tokens, sizeof tokens, "%s.tokens", argv[4]);
 
-    succeed(fencelock_connect(argv[1], &client, &err), err);
-    succeed(fencelock_lock_new(client, argv[2], NULL, &lock, &err), err);
+    fencelock_code code = fencelock_connect(argv[1], &client, &err);
+    succeed(code, err);
+    code = fencelock_lock_new(client, argv[2], NULL, &lock, &err);
+    succeed(code, err);
     puts("ready");
     fflush(stdout);
     while (getchar() != EOF)
         continue;
     for (long round = atol(argv[3]); round > 0; round--) {
-        succeed(fencelock_acquire(lock, -1, &lease, &err), err);
+        code = fencelock_acquire(lock, -1, &lease, &err);
+        succeed(code, err);
         increment(argv[4]);
         FILE *file = open_file(tokens, "a");
         fprintf(file, "c %" PRIu64 "\n", fencelock_lease_token(lease));
         fclose(file);
-        succeed(fencelock_release(lease, &err), err);
+        code = fencelock_release(lease, &err);
+        succeed(code, err);
         fencelock_lease_free(lease);
     }
     fencelock_lock_free(lock);
