@@ -73,6 +73,8 @@ class ExitTest {
     @Test
     void whileConnectingToASilentServer() throws Exception {
         try (ServerSocket silent = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+            // An accept hears no interrupt, so no timeout of JUnit either.
+            silent.setSoTimeout((int) Support.LIMIT.toMillis());
             String url = "redis://127.0.0.1:" + silent.getLocalPort() + "/";
             try (Support.Program jvm = new Support.Program("connecting", url, "a");
                     Socket connection = silent.accept()) {
