@@ -20,9 +20,9 @@ use crate::wakeups::{Mail, Mailbox};
 
 /// For how long a contender that was queued bears a backend that does not answer.
 const OUTAGE: Duration = Duration::from_secs(30);
-/// For how long a time-out waits for its withdrawal. With timers that count whole milliseconds, and
-/// the way back to the caller, it returns by 50 ms: that is what is promised.
-const GRACE: Duration = Duration::from_millis(45);
+/// For how long a time-out waits for its withdrawal. 50 ms are promised until the caller has its answer:
+/// timers count whole milliseconds, and the way back goes through threads that have to be woken.
+const GRACE: Duration = Duration::from_millis(35);
 /// Between tries after an error; doubled each time, up to a look period.
 const FIRST_BACKOFF: Duration = Duration::from_millis(20);
 
