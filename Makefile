@@ -38,8 +38,8 @@ help: ## this list
 demo: ## the flash sale on an embedded backend: every unit of stock is sold once
 	cargo run $(CARGO_FLAGS) -p flash_sale --
 
-# One step a line, in the order in which they run. Each is a target that also works alone, and
-# then builds the wheel it needs; here that is a step of its own, done once.
+# In the order in which they run; what stands with a + runs side by side, on servers of its own. Each is
+# a target that also works alone, and then builds the binding it needs; here that is a step of its own.
 test: export PYTHON_IS_BUILT := 1
 test: export NODE_IS_BUILT := 1
 test: export JAVA_IS_BUILT := 1
@@ -48,21 +48,19 @@ test: export TEST_STEPS := \
 	lint-rust \
 	test-core \
 	python \
-	lint-python \
-	test-python \
 	node \
-	lint-node \
-	test-node \
 	java \
-	lint-java \
-	test-java \
 	c \
+	lint-python \
+	lint-node \
+	lint-java \
+	test-python+test-node \
+	test-java+test-examples \
 	test-c \
-	test-languages \
-	test-examples
+	test-languages
 test: ## everything, with real servers; the last line is the total
 	@rm -rf $(LOGS) && mkdir -p $(LOGS)
-	@$(WITH_SERVERS) tests/steps $(LOGS) $$TEST_STEPS || true
+	@tests/steps $(LOGS) $$TEST_STEPS || true
 	@tests/summary $(LOGS)
 
 test-core: ## the Rust tests and doc tests, with real servers
