@@ -217,8 +217,8 @@ typedef int32_t fencelock_code;
 
 /**
  * Receives the end of fencelock_acquire_async(). It runs exactly once, on a thread of the library,
- * possibly before fencelock_acquire_async() has returned. It may call the library, may block (other
- * callbacks go on meanwhile), and must neither throw nor longjmp out.
+ * possibly before fencelock_acquire_async() has returned, with all signals of the host blocked. It may
+ * call the library, may block (other callbacks go on meanwhile), and must neither throw nor longjmp out.
  *
  * @param code FENCELOCK_OK, or what fencelock_acquire() would have returned; FENCELOCK_CANCELLED
  * after fencelock_op_cancel().
@@ -580,11 +580,9 @@ fencelock_code fencelock_acquire_async(fencelock_lock *lock,
  * Never blocks. Again, or after the end, it has no effect.
  *
  * @param op The operation.
- * @param[out] err See fencelock_error.
  * @return FENCELOCK_OK; FENCELOCK_INVALID_ARGUMENT if it was freed; FENCELOCK_FORKED.
  */
-fencelock_code fencelock_op_cancel(fencelock_op *op,
-                                   fencelock_error **err);
+fencelock_code fencelock_op_cancel(fencelock_op *op);
 
 /**
  * Frees an operation, which goes on and calls its callback all the same. NULL is fine, and so is an
@@ -680,13 +678,13 @@ fencelock_code fencelock_lease_wait_lost(const fencelock_lease *lease,
  * It never does after a release. It is the same one at each call, and borrowed: neither read, write
  * nor close it. It is valid until the lease is freed. A lost lease does not close it.
  *
+ * It does not become readable when another thread closes the client: then nothing is held, nor lost.
+ *
  * @param lease The lease.
- * @param[out] err See fencelock_error.
- * @return The descriptor; -1 on failure: FENCELOCK_INVALID_ARGUMENT, FENCELOCK_FORKED,
- * FENCELOCK_CLOSED when the process is ending, FENCELOCK_INTERNAL when no descriptors are left.
+ * @return The descriptor; -1 for no lease and in a forked child, when the process is ending, and when
+ * no descriptors are left.
  */
-int32_t fencelock_lease_lost_fd(const fencelock_lease *lease,
-                                fencelock_error **err);
+int32_t fencelock_lease_lost_fd(const fencelock_lease *lease);
 
 /**
  * Releases the lock and hands it to the next contender; fencelock_lease_is_held() is false from the

@@ -12,7 +12,7 @@ use crate::backend::{Look, Mode, Place, Request};
 use crate::client::Core;
 use crate::clock::Instant;
 use crate::contender::{Contender, Grant, Step};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::lease::{Held, Lease};
 use crate::lock::Spec;
 use crate::owner::OwnerId;
@@ -215,8 +215,7 @@ impl<'a> Candidate<'a> {
                 }
                 Event::Mail(Mail::Woken) | Event::Time => None,
                 Event::Cancelled => {
-                    let error = Error::new(ErrorKind::Cancelled, "the wait was cancelled");
-                    let error = error.of_lock(&self.place.name);
+                    let error = Error::cancelled(&self.place.name);
                     self.withdraw().await;
                     return Err(error);
                 }

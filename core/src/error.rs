@@ -177,6 +177,10 @@ impl Error {
             .of_lock(name)
     }
 
+    pub(crate) fn cancelled(name: &Name) -> Self {
+        Error::new(ErrorKind::Cancelled, "the wait was cancelled").of_lock(name)
+    }
+
     pub(crate) fn no_answer(within: Duration) -> Self {
         Error::unavailable(format!("the server did not answer within {} ms", within.as_millis()))
     }

@@ -88,7 +88,12 @@ impl Lock {
     ) -> Result<Lease> {
         check_timeout(timeout)?;
         if timeout.is_some_and(|t| t.is_zero()) {
-            let lease = self.try_acquire().await?;
+            // Dropped, the attempt withdraws in the background.
+            let lease = tokio::select! {
+                biased;
+                lease = self.try_acquire() => lease?,
+                () = cancelled => return Err(Error::cancelled(&self.spec.name)),
+            };
             return lease.ok_or_else(|| Error::timeout(&self.spec.name, Duration::ZERO));
         }
         acquire::wait(&self.core, &self.spec, timeout, cancelled).await

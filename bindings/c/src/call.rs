@@ -7,6 +7,7 @@ use fencelock::{Error, ErrorKind, Result};
 use fencelock_shared::{Runtime, codes, panic};
 use futures_util::FutureExt;
 use tokio::runtime::Handle;
+use tokio::sync::oneshot;
 
 use crate::errors::{self, FENCELOCK_OK, fencelock_code, fencelock_error};
 use crate::place::{self, Opaque, Place};
@@ -63,6 +64,21 @@ pub(crate) fn wait<T: Send>(work: impl Future<Output = Result<T>> + Send) -> Res
     // a lease that has been released.
     let now = async { work.now_or_never() };
     Runtime::existing().and_then(|runtime| block_on(runtime, now)).unwrap_or(Err(closed))
+}
+
+/// Waits for work that is done on the runtime's thread.
+pub(crate) fn wait_for_ours<T: Send + 'static>(
+    work: impl Future<Output = Result<T>> + Send + 'static,
+) -> Result<T> {
+    let (tell, told) = oneshot::channel();
+    drop(Runtime::current()?.spawn(async move {
+        let _ = tell.send(panic::catch_async(work).await);
+    }));
+    wait(async { told.await.unwrap_or_else(|_| Err(missing_end())) })
+}
+
+fn missing_end() -> Error {
+    Error::new(ErrorKind::Internal, "the work has ended without a result")
 }
 
 /// A handler of the host's that `exit` runs finds its thread without thread-locals, which the

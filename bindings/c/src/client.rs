@@ -8,7 +8,7 @@ use std::sync::Arc;
 use fencelock_shared::OpenClient;
 use fencelock_shared::handles::Handled;
 
-use crate::call::{call, free, value, wait};
+use crate::call::{call, free, value, wait, wait_for_ours};
 use crate::errors::{fencelock_code, fencelock_error};
 use crate::exit;
 use crate::options::{self, fencelock_client_options};
@@ -80,7 +80,8 @@ pub unsafe extern "C" fn fencelock_connect_with(
         let client = client.required("client", ptr::null_mut())?;
         let url = url.optional("url")?.map(str::to_owned);
         let options = options::get(options, options::client_defaults())?;
-        client.give(Client(wait(OpenClient::connect(url, options))?))
+        // Not on this thread, where a broken connection could raise SIGPIPE.
+        client.give(Client(wait_for_ours(OpenClient::connect(url, options))?))
     })
 }
 

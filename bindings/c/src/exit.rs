@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use fencelock_shared::runtime;
+use fencelock_shared::{runtime, signals};
 
 use crate::call::catch;
 
@@ -21,7 +21,11 @@ pub(crate) fn prepare() {
 extern "C" fn at_exit() {
     let _ = catch(|| {
         // On a thread of its own: this one has no thread-locals any more, which the runtime needs.
-        if let Ok(closing) = std::thread::Builder::new().spawn(runtime::close_all) {
+        let closing = || {
+            signals::block();
+            runtime::close_all();
+        };
+        if let Ok(closing) = std::thread::Builder::new().spawn(closing) {
             let _ = closing.join();
         }
         Ok(())

@@ -11,7 +11,7 @@ use fencelock_shared::handles::Handled;
 use fencelock_shared::{Runtime, duration};
 use tokio::time::timeout;
 
-use crate::call::{call, catch, fail, free, limit, value, wait};
+use crate::call::{call, free, limit, value, wait};
 use crate::client::Client;
 use crate::errors::{fencelock_code, fencelock_error};
 use crate::place::{self, Opaque, Place};
@@ -207,22 +207,14 @@ pub unsafe extern "C" fn fencelock_lease_wait_lost(
 /// It never does after a release. It is the same one at each call, and borrowed: neither read, write
 /// nor close it. It is valid until the lease is freed. A lost lease does not close it.
 ///
+/// It does not become readable when another thread closes the client: then nothing is held, nor lost.
+///
 /// @param lease The lease.
-/// @param[out] err See fencelock_error.
-/// @return The descriptor; -1 on failure: FENCELOCK_INVALID_ARGUMENT, FENCELOCK_FORKED,
-/// FENCELOCK_CLOSED when the process is ending, FENCELOCK_INTERNAL when no descriptors are left.
+/// @return The descriptor; -1 for no lease and in a forked child, when the process is ending, and when
+/// no descriptors are left.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fencelock_lease_lost_fd(
-    lease: *const fencelock_lease,
-    err: *mut *mut fencelock_error,
-) -> i32 {
-    // SAFETY: see the header's preamble on places for results.
-    let err = unsafe { Place::new(err) };
-    err.put(ptr::null_mut());
-    catch(|| place::get(lease)?.lost_fd()).unwrap_or_else(|error| {
-        fail(&err, error);
-        -1
-    })
+pub extern "C" fn fencelock_lease_lost_fd(lease: *const fencelock_lease) -> i32 {
+    value(-1, || place::get(lease)?.lost_fd())
 }
 
 /// Releases the lock and hands it to the next contender; fencelock_lease_is_held() is false from the

@@ -30,8 +30,8 @@ impl Handled for Operation {
 }
 
 /// Receives the end of fencelock_acquire_async(). It runs exactly once, on a thread of the library,
-/// possibly before fencelock_acquire_async() has returned. It may call the library, may block (other
-/// callbacks go on meanwhile), and must neither throw nor longjmp out.
+/// possibly before fencelock_acquire_async() has returned, with all signals of the host blocked. It may
+/// call the library, may block (other callbacks go on meanwhile), and must neither throw nor longjmp out.
 ///
 /// @param code FENCELOCK_OK, or what fencelock_acquire() would have returned; FENCELOCK_CANCELLED
 /// after fencelock_op_cancel().
@@ -112,7 +112,7 @@ pub unsafe extern "C" fn fencelock_acquire_async(
             let outcome = panic::catch_async(lock.acquire(limit, &cancel)).await;
             drop(lock);
             // Not here: this thread moves bytes and renews leases, and must not wait for the host.
-            runtime.spawn_blocking(move || {
+            runtime.call_host(move || {
                 let _call = runtime.enter();
                 callback.run(outcome);
             });
@@ -126,16 +126,12 @@ pub unsafe extern "C" fn fencelock_acquire_async(
 /// Never blocks. Again, or after the end, it has no effect.
 ///
 /// @param op The operation.
-/// @param[out] err See fencelock_error.
 /// @return FENCELOCK_OK; FENCELOCK_INVALID_ARGUMENT if it was freed; FENCELOCK_FORKED.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fencelock_op_cancel(
-    op: *mut fencelock_op,
-    err: *mut *mut fencelock_error,
-) -> fencelock_code {
-    // SAFETY: see the header's preamble on places for results.
-    let err = unsafe { Place::new(err) };
-    call(err, || {
+pub extern "C" fn fencelock_op_cancel(op: *mut fencelock_op) -> fencelock_code {
+    // SAFETY: nothing is written to a place that is not given.
+    let nowhere = unsafe { Place::new(ptr::null_mut()) };
+    call(nowhere, || {
         place::get(op.cast_const())?.0.cancel();
         Ok(())
     })

@@ -276,7 +276,7 @@ static void do_await_acquire(struct world *world, struct outcome *outcome) {
 
 static void do_cancel_acquire(struct world *world, struct outcome *outcome) {
     struct wait *wait = find(world, WAIT, "lease")->object;
-    outcome->code = fencelock_op_cancel(wait->op, &outcome->error);
+    outcome->code = fencelock_op_cancel(wait->op);
     wait_for_end(world, wait);
     fencelock_lease_free(wait->lease);
     wait->lease = NULL;

@@ -150,6 +150,25 @@ static void signals_do_not_end_a_wait(const void *backend) {
     space_end(&space);
 }
 
+/* Threads of the library would end the process by a signal that the host has blocked in its own. */
+static void signals_of_the_process_are_left_to_the_host(const void *backend) {
+    struct space space;
+    space_start(&space, backend);
+    fencelock_client *client = connected(space.url);
+    fencelock_lock *lock = lock_of(client, "a");
+    fencelock_lease *lease = acquired(lock);
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+    kill(getpid(), SIGTERM);
+    CHECK_IS(sigtimedwait(&set, NULL, &(struct timespec){.tv_sec = 20}), SIGTERM);
+    fencelock_lease_free(lease);
+    fencelock_lock_free(lock);
+    fencelock_client_free(client);
+    space_end(&space);
+}
+
 static void a_panic_becomes_an_error(const void *unused) {
     (void)unused;
     fencelock_error *err;
@@ -259,6 +278,8 @@ void add_hostility_tests(void) {
                          objects_are_freed_during_calls_of_20_threads, CLEAN);
     test_on_each_backend("hostility.g7_closing_ends_waits", g7_closing_ends_waits, CLEAN);
     test_on_each_backend("hostility.signals_do_not_end_a_wait", signals_do_not_end_a_wait, CLEAN);
+    test_on_each_backend("hostility.signals_of_the_process_are_left_to_the_host",
+                         signals_of_the_process_are_left_to_the_host, CLEAN);
     test_add("hostility.a_panic_becomes_an_error", a_panic_becomes_an_error, NULL, CLEAN, NULL);
     test_on_each_backend("hostility.warnings_reach_the_log", warnings_reach_the_log, CLEAN);
     test_add("hostility.memory_is_flat_over_many_turns", memory_is_flat_over_many_turns, NULL, CLEAN, NULL);

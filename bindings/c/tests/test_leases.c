@@ -69,9 +69,9 @@ static void g2_the_lost_fd_is_readable_from_the_deadline_on(const void *backend)
     fencelock_lock *lock = lock_with(client, "a", 1000, false);
     fencelock_lease *lease = acquired(lock);
     fencelock_error *err;
-    int fd = fencelock_lease_lost_fd(lease, &err);
+    int fd = fencelock_lease_lost_fd(lease);
     CHECK(fd >= 0 && err == NULL);
-    CHECK_IS(fencelock_lease_lost_fd(lease, NULL), fd);
+    CHECK_IS(fencelock_lease_lost_fd(lease), fd);
     CHECK(fencelock_lease_is_held(lease) && !readable(fd, 0));
     double start = now_s();
     int64_t left = fencelock_lease_remaining_ms(lease);
@@ -89,7 +89,7 @@ static void g2_the_lost_fd_is_readable_from_the_deadline_on(const void *backend)
     fencelock_lock *again = lock_with(client, "b", 100, false);
     lease = acquired(again);
     OK(fencelock_lease_wait_lost(lease, -1, NULL, &err));
-    CHECK(readable(fencelock_lease_lost_fd(lease, NULL), 20000));
+    CHECK(readable(fencelock_lease_lost_fd(lease), 20000));
     fencelock_lease_free(lease);
     fencelock_lock_free(again), fencelock_lock_free(lock);
     OK(fencelock_client_close(client, &err));
@@ -103,7 +103,7 @@ static void the_lost_fd_is_not_readable_after_a_release(const void *backend) {
     fencelock_client *client = connected(space.url);
     fencelock_lock *lock = lock_of(client, "a");
     fencelock_lease *lease = acquired(lock);
-    int fd = fencelock_lease_lost_fd(lease, NULL);
+    int fd = fencelock_lease_lost_fd(lease);
     OK(fencelock_release(lease, &err));
     bool lost = true;
     OK(fencelock_lease_wait_lost(lease, -1, &lost, &err));

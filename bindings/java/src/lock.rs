@@ -8,8 +8,11 @@ use jni::EnvUnowned;
 use jni::objects::{JByteArray, JClass, JLongArray};
 use jni::sys::{jint, jlong};
 
-use crate::bytes;
 use crate::call::{Value, begin, unless};
+use crate::{at_once, bytes};
+
+/// What is allowed.
+const TIMEOUT: &str = "0 to 10 years";
 
 /// What a lock's handle stands for.
 pub(crate) struct Lock {
@@ -19,6 +22,21 @@ pub(crate) struct Lock {
 
 impl Handled for Lock {
     const WHAT: &'static str = "lock";
+}
+
+/// Fails if this is no time limit of a wait.
+#[unsafe(no_mangle)]
+extern "system" fn Java_dev_fencelock_Native_checkTimeout<'l>(
+    mut env: EnvUnowned<'l>,
+    _: JClass<'l>,
+    seconds: jlong,
+    nanos: jint,
+    out: JLongArray<'l>,
+) -> JByteArray<'l> {
+    at_once(&mut env, &out, |_| {
+        fencelock::check_timeout(bytes::time(seconds, nanos, "timeout", TIMEOUT)?)?;
+        Ok(Value::Nothing)
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -33,7 +51,7 @@ extern "system" fn Java_dev_fencelock_Native_acquire<'l>(
 ) -> JByteArray<'l> {
     begin(&mut env, &out, ticket, |_, cancelled| {
         let lock = handles::get::<Lock>(handle as u64)?;
-        let timeout = bytes::time(seconds, nanos, "timeout", "0 to 10 years")?;
+        let timeout = bytes::time(seconds, nanos, "timeout", TIMEOUT)?;
         fencelock::check_timeout(timeout)?;
         Ok(async move {
             let lease = lock.lock.acquire_unless(timeout, cancelled).await?;

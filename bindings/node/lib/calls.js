@@ -16,14 +16,15 @@ const bridge = new native.Bridge(() => hear(warn))
 /** Takes what has come: warnings, and ends of calls. */
 function hear(warn) {
   const { ended, warnings = [] } = bridge.drain()
-  for (const { fault, message } of warnings) {
-    warn(fault ? `${message} (please report it)` : message)
-  }
+  // First, because a listener for warnings may throw: what has ended would be lost, and its lease held.
   for (const { number, value, failure } of ended) {
     const { resolve, reject } = pending.get(number)
     pending.delete(number)
     if (failure === undefined) resolve(value)
     else reject(failure)
+  }
+  for (const { fault, message } of warnings) {
+    warn(fault ? `${message} (please report it)` : message)
   }
 }
 

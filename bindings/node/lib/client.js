@@ -3,6 +3,7 @@
 const native = require('./native.js')
 const check = require('./arguments.js')
 const { bridge, call, callSync, closeAtExit } = require('./calls.js')
+const { Closed } = require('./errors.js')
 const { Lock } = require('./lock.js')
 
 const CLIENT = {
@@ -39,6 +40,11 @@ function arguments_(url, options) {
   return given
 }
 
+/** The process is ending, which closes all clients. */
+function refuseUnlessClosed(error) {
+  if (!(error instanceof Closed)) throw error
+}
+
 /** The connections to one backend. See index.d.ts beside this. */
 class Client {
   #native
@@ -69,12 +75,21 @@ class Client {
     return call(() => this.#native.forceRelease(bridge, name))
   }
 
+  // Also when it is closed: a second call waits for the first.
   async close() {
-    if (!this.closed) await call(() => this.#native.close(bridge, false))
+    try {
+      await call(() => this.#native.close(bridge, false))
+    } catch (error) {
+      refuseUnlessClosed(error)
+    }
   }
 
   closeSync() {
-    if (!this.closed) callSync(() => this.#native.close(bridge, true))
+    try {
+      callSync(() => this.#native.close(bridge, true))
+    } catch (error) {
+      refuseUnlessClosed(error)
+    }
   }
 
   get closed() {

@@ -150,7 +150,9 @@ async function using(lease, body) {
 
 /** Makes a loss the last cause of what the body threw, which goes on. */
 function attach(thrown, loss) {
-  if (loss === undefined || thrown instanceof LockLost) return
+  if (loss === undefined) return
+  // The body knew of this very loss.
+  if (thrown instanceof LockLost && thrown.message === loss.message) return
   const seen = new Set()
   let last = thrown
   while (last?.cause instanceof Error && !seen.has(last)) {

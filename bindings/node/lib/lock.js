@@ -1,5 +1,6 @@
 'use strict'
 
+const { addAbortListener } = require('node:events')
 const { inspect } = require('node:util')
 const native = require('./native.js')
 const check = require('./arguments.js')
@@ -33,16 +34,15 @@ class Lock {
     callSync(() => native.checkWait(timeout))
     if (signal.aborted) throw signal.reason
     const cancel = new native.Cancel()
-    const abort = () => cancel.cancel()
-    // Not `onabort`, which is the user's.
-    signal.addEventListener('abort', abort)
+    // Neither `onabort`, which is the user's, nor a listener that another one may keep from being called.
+    const listener = addAbortListener(signal, () => cancel.cancel())
     let lease
     try {
       lease = await call(() => this.#native.acquire(bridge, false, timeout, cancel))
     } catch (error) {
       throw signal.aborted ? signal.reason : error
     } finally {
-      signal.removeEventListener('abort', abort)
+      listener[Symbol.dispose]()
     }
     if (signal.aborted) {
       lease.abandon()

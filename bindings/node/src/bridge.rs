@@ -25,6 +25,9 @@ use crate::warnings;
 
 type Work = Pin<Box<dyn Future<Output = Result<Value>> + Send>>;
 
+/// The number of a call: exact in JavaScript, and never used again.
+pub(crate) type Number = f64;
+
 /// Rings in the event loop, without keeping it alive by itself.
 type Bell = ThreadsafeFunction<(), Unknown<'static>, (), Status, false, true>;
 
@@ -56,14 +59,14 @@ pub(crate) struct Queue {
 struct State {
     /// The environment has ended; nobody takes anything any more.
     closed: bool,
-    ended: Vec<(u32, bool, Result<Value>)>,
+    ended: Vec<(Number, bool, Result<Value>)>,
     warnings: Vec<Warning>,
     /// Those that this environment has connected: it closes them when it ends.
     clients: Vec<Weak<OpenClient>>,
 }
 
 impl Queue {
-    fn push(&self, number: u32, awaited: bool, outcome: Result<Value>) {
+    fn push(&self, number: Number, awaited: bool, outcome: Result<Value>) {
         self.add(|state| state.ended.push((number, awaited, outcome)));
     }
 
@@ -106,7 +109,7 @@ impl Queue {
 #[napi(object, object_from_js = false)]
 pub struct Outcome {
     /// The number of the call.
-    pub number: u32,
+    pub number: Number,
     /// What it gave, if it did not fail.
     pub value: Reply,
     /// Why it failed.
@@ -135,7 +138,7 @@ pub struct News {
 #[napi]
 pub struct Bridge {
     queue: Arc<Queue>,
-    next: Cell<u32>,
+    next: Cell<Number>,
     /// Calls under way that somebody waits for; the event loop lives as long as there are any.
     awaited: Cell<usize>,
 }
@@ -151,7 +154,7 @@ impl Bridge {
         warnings::listen(Arc::downgrade(&queue));
         let hook = env.add_env_cleanup_hook(queue.clone(), |queue| queue.close());
         hook.map_err(|e| internal(&e))?;
-        Ok(Bridge { queue, next: Cell::new(1), awaited: Cell::new(0) })
+        Ok(Bridge { queue, next: Cell::new(1.0), awaited: Cell::new(0) })
     }
 
     /// What has come since the last time. All of it at once: nothing rings for what is added to
@@ -167,7 +170,7 @@ impl Bridge {
         if awaited > 0 && self.awaited.get() == 0 {
             self.keep_alive(&env, false);
         }
-        let outcome = |(number, _, outcome): (u32, bool, Result<Value>)| match outcome {
+        let outcome = |(number, _, outcome): (Number, bool, Result<Value>)| match outcome {
             Ok(value) => Outcome { number, value: self.reply(value), failure: None },
             Err(error) => Outcome { number, value: None, failure: Some((&error).into()) },
         };
@@ -189,7 +192,7 @@ impl Bridge {
         }
     }
 
-    fn wait(&self, call: Call) -> Result<std::result::Result<Value, u32>> {
+    fn wait(&self, call: Call) -> Result<std::result::Result<Value, Number>> {
         let work = call.work;
         match Runtime::current() {
             Ok(runtime) => {
@@ -206,11 +209,11 @@ impl Bridge {
         }
     }
 
-    fn begin(&self, env: &Env, call: Call) -> Result<u32> {
+    fn begin(&self, env: &Env, call: Call) -> Result<Number> {
         let runtime = Runtime::current()?;
         let Call { work, awaited } = call;
         let number = self.next.get();
-        self.next.set(number.wrapping_add(1));
+        self.next.set(number + 1.0);
         let queue = self.queue.clone();
         drop(runtime.spawn(async move { queue.push(number, awaited, work.await) }));
         if awaited {

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use fencelock::{Error, ErrorKind};
 use fencelock_shared::OpenClient;
 use napi::Env;
 use napi_derive::napi;
@@ -41,16 +40,7 @@ impl Lock {
         let (client, lock) = (self.client.clone(), self.lock.clone());
         let cancelled = Cancel::cancelled(cancel);
         let work = async move {
-            let lease = if timeout.is_some_and(|limit| limit.is_zero()) {
-                // One attempt does not look for cancellation; dropping it withdraws.
-                tokio::select! {
-                    biased;
-                    lease = lock.acquire_within(timeout) => lease?,
-                    () = cancelled => return Err(Error::new(ErrorKind::Cancelled, "cancelled")),
-                }
-            } else {
-                lock.acquire_unless(timeout, cancelled).await?
-            };
+            let lease = lock.acquire_unless(timeout, cancelled).await?;
             Ok(Value::Lease(client, lease))
         };
         bridge.make(env, wait, Call::new(work))

@@ -7,6 +7,7 @@ use fencelock_shared::OpenClient;
 use napi::bindgen_prelude::{BigInt, Either6};
 use napi_derive::napi;
 
+use crate::bridge::Number;
 use crate::client::Client;
 use crate::lease::Lease;
 
@@ -20,7 +21,7 @@ pub(crate) enum Value {
 }
 
 /// The value of a call that has ended, or the number of one that has begun; null = nothing.
-pub(crate) type Reply = Option<Either6<u32, bool, Client, Lease, LockInfo, Vec<LockInfo>>>;
+pub(crate) type Reply = Option<Either6<Number, bool, Client, Lease, LockInfo, Vec<LockInfo>>>;
 
 impl From<Value> for Reply {
     fn from(value: Value) -> Self {

@@ -11,6 +11,7 @@ pub mod handles;
 pub mod log;
 pub mod panic;
 pub mod runtime;
+pub mod signals;
 
 pub use cancel::Cancel;
 pub use clients::OpenClient;

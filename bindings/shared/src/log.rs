@@ -14,6 +14,7 @@ use tracing::subscriber::{Interest, Subscriber};
 use tracing::{Event, Level, Metadata};
 
 use crate::runtime::Runtime;
+use crate::signals;
 
 /// More than this many unread warnings are dropped.
 const QUEUE: usize = 256;
@@ -67,7 +68,11 @@ impl Log {
         if queue.sender.is_none() {
             let (sender, receiver) = sync_channel(QUEUE);
             let thread = std::thread::Builder::new().name("fencelock-log".to_owned());
-            if thread.spawn(move || hand_over(&receiver, handler)).is_ok() {
+            let work = move || {
+                signals::block();
+                hand_over(&receiver, handler);
+            };
+            if thread.spawn(work).is_ok() {
                 queue.sender = Some(sender);
             }
         }

@@ -13,6 +13,7 @@
 use std::future::Future;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use fencelock::{Error, ErrorKind, Result};
@@ -20,6 +21,11 @@ use tokio::runtime::Builder;
 
 use crate::clients::Clients;
 use crate::log::Log;
+use crate::panic;
+use crate::signals::{self, Blocked};
+
+/// As many calls of the host's functions may block at once; then others wait.
+const HOSTS: usize = 10_000;
 
 /// How long [`close_all`] takes at most, whatever the servers do.
 pub const CLOSING: Duration = Duration::from_millis(500);
@@ -38,6 +44,9 @@ static CLOSED_IN: AtomicU32 = AtomicU32::new(0);
 pub struct Runtime {
     pid: u32,
     tokio: tokio::runtime::Runtime,
+    /// Threads for functions of the host, which may block as long as they like. Not those of `tokio`,
+    /// of which there are 512: it looks names of servers up on them.
+    hosts: tokio::runtime::Runtime,
     calls: AtomicUsize,
     pub(crate) clients: Clients,
     pub(crate) log: Log,
@@ -73,17 +82,30 @@ impl Runtime {
     }
 
     fn start() -> Result<Runtime> {
-        let tokio = Builder::new_multi_thread()
-            .worker_threads(WORKERS)
-            .thread_name("fencelock")
-            .enable_all()
-            .build()
-            .map_err(|e| {
-                Error::new(ErrorKind::Internal, "no thread could be started").with_source(e)
-            })?;
+        let blocked = Blocked::here();
+        // tokio panics when it can start no thread at all.
+        let made = panic::catch(|| {
+            let tokio = Builder::new_multi_thread()
+                .worker_threads(WORKERS)
+                .thread_name("fencelock")
+                .on_thread_start(signals::block)
+                .enable_all()
+                .build();
+            let hosts = Builder::new_current_thread()
+                .max_blocking_threads(HOSTS)
+                .thread_name("fencelock-host")
+                .on_thread_start(signals::block)
+                .build();
+            let failed =
+                |e| Error::new(ErrorKind::Internal, "no thread could be started").with_source(e);
+            Ok((tokio.map_err(failed)?, hosts.map_err(failed)?))
+        });
+        blocked.undo();
+        let (tokio, hosts) = made?;
         Ok(Runtime {
             pid: std::process::id(),
             tokio,
+            hosts,
             calls: AtomicUsize::new(0),
             clients: Clients::default(),
             log: Log::default(),
@@ -103,10 +125,18 @@ impl Runtime {
         self.tokio.spawn(work)
     }
 
-    /// Runs a function of the host, which may block and may call us, on a thread that nothing else
-    /// waits for.
-    pub fn spawn_blocking(&self, work: impl FnOnce() + Send + 'static) {
-        drop(self.tokio.spawn_blocking(work));
+    /// Runs a function of the host, which may block and may call us, once, on a thread that nothing
+    /// else waits for; where no such thread is to be had, on the thread of the caller.
+    pub fn call_host(&self, work: impl FnOnce() + Send + 'static) {
+        let here = Arc::new(Mutex::new(Some(work)));
+        let there = here.clone();
+        let begun = panic::catch(|| {
+            drop(self.hosts.spawn_blocking(move || take_and_run(&there)));
+            Ok(())
+        });
+        if begun.is_err() {
+            take_and_run(&here);
+        }
     }
 
     /// Counts a blocking call for as long as the guard lives; [`close_all`] waits for those, so
@@ -123,6 +153,13 @@ pub struct Call<'a>(&'a Runtime);
 impl Drop for Call<'_> {
     fn drop(&mut self) {
         self.0.calls.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+fn take_and_run(work: &Mutex<Option<impl FnOnce()>>) {
+    let work = work.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some(work) = work {
+        work();
     }
 }
 

@@ -1,5 +1,6 @@
 package dev.fencelock;
 
+import java.lang.ref.Reference;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
@@ -151,9 +152,8 @@ public final class Fencelock implements AutoCloseable {
      */
     public LockInfo inspect(String name) {
         byte[] text = Reader.utf8(Objects.requireNonNull(name, "name"), "name");
-        Call.Answer answer =
-                Call.awaitOrCancel((ticket, out) -> Native.inspect(ticket, handle, text, out));
-        return new Reader(answer.details()).info();
+        return new Reader(await((ticket, out) -> Native.inspect(ticket, handle, text, out)).details())
+                .info();
     }
 
     /**
@@ -165,7 +165,7 @@ public final class Fencelock implements AutoCloseable {
      * @throws CancelledException if the thread is interrupted
      */
     public List<LockInfo> list() {
-        Call.Answer answer = Call.awaitOrCancel((ticket, out) -> Native.list(ticket, handle, out));
+        Call.Answer answer = await((ticket, out) -> Native.list(ticket, handle, out));
         Reader reader = new Reader(answer.details());
         List<LockInfo> infos = new ArrayList<>();
         for (long i = 0; i < answer.value(); i++) {
@@ -186,10 +186,16 @@ public final class Fencelock implements AutoCloseable {
      */
     public boolean forceRelease(String name) {
         byte[] text = Reader.utf8(Objects.requireNonNull(name, "name"), "name");
-        return Call.awaitOrCancel(
-                                (ticket, out) -> Native.forceRelease(ticket, handle, text, out))
-                        .value()
-                != 0;
+        return await((ticket, out) -> Native.forceRelease(ticket, handle, text, out)).value() != 0;
+    }
+
+    /** Keeps the client from being collected, and closed by that, during its last call. */
+    private Call.Answer await(Call.Start start) {
+        try {
+            return Call.awaitOrCancel(start);
+        } finally {
+            Reference.reachabilityFence(this);
+        }
     }
 
     /**

@@ -30,11 +30,14 @@ final class Holdings {
     final class Hold {
         private final Owner owner;
         private final Holding holding;
+        /** Whether {@code close} gives it back, or {@code unlock} alone. */
+        private final boolean closeable;
         private boolean givenBack;
 
-        private Hold(Owner owner, Holding holding) {
+        private Hold(Owner owner, Holding holding, boolean closeable) {
             this.owner = owner;
             this.holding = holding;
+            this.closeable = closeable;
             holding.holds.add(this);
         }
 
@@ -46,11 +49,6 @@ final class Holdings {
             synchronized (holding) {
                 return givenBack;
             }
-        }
-
-        /** Whether the current thread has it and has not given it back. */
-        boolean isOurs() {
-            return owner.thread == Thread.currentThread() && !isGivenBack();
         }
 
         /** Whether it was not before; then {@code last} says what is left to do. */
@@ -77,25 +75,28 @@ final class Holdings {
      *
      * @throws LockLostException if it had it and lost it
      */
-    Hold again(String name) {
+    Hold again(String name, boolean closeable) {
         Owner owner = Owner.current(name);
         Holding holding = byOwner.get(owner);
         if (holding == null) {
             return null;
         }
-        holding.lease.check();
         synchronized (holding) {
-            // Another thread may have closed the last hold just now.
-            return holding.holds.isEmpty() ? null : new Hold(owner, holding);
+            // Another thread may have closed the last hold just now: then its lease says nothing of us.
+            if (holding.holds.isEmpty()) {
+                return null;
+            }
+            holding.lease.check();
+            return new Hold(owner, holding, closeable);
         }
     }
 
     /** The first hold of the current thread on a new lease. */
-    Hold first(String name, Lease lease) {
+    Hold first(String name, Lease lease, boolean closeable) {
         Owner owner = Owner.current(name);
         Holding holding = new Holding(lease);
         synchronized (holding) {
-            Hold hold = new Hold(owner, holding);
+            Hold hold = new Hold(owner, holding, closeable);
             byOwner.put(owner, holding);
             return hold;
         }
@@ -110,6 +111,28 @@ final class Holdings {
         synchronized (holding) {
             int count = holding.holds.size();
             return count == 0 ? null : holding.holds.get(count - 1);
+        }
+    }
+
+    /**
+     * The hold that {@code unlock} of a lock object gives back: the current thread's newest of those
+     * that {@code lock} took, or the object's own if that is newer. What another object will close is
+     * left to that, unless there is nothing else and the object has none of its own.
+     */
+    Hold toUnlock(String name, Hold own) {
+        Holding holding = byOwner.get(Owner.current(name));
+        if (holding == null) {
+            return null;
+        }
+        synchronized (holding) {
+            for (int i = holding.holds.size() - 1; i >= 0; i--) {
+                Hold hold = holding.holds.get(i);
+                if (hold == own || !hold.closeable) {
+                    return hold;
+                }
+            }
+            int count = holding.holds.size();
+            return own != null || count == 0 ? null : holding.holds.get(count - 1);
         }
     }
 

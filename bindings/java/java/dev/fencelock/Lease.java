@@ -56,6 +56,12 @@ public final class Lease implements AutoCloseable {
                 Native.freeLease(handle);
                 return;
             }
+            // Those that have ended since, such as fixed leases.
+            for (Long other : orphans) {
+                if (!Native.isHeld(other) && orphans.remove(other)) {
+                    Native.freeLease(other);
+                }
+            }
             orphans.add(handle);
             Native.LOG.log(
                     System.Logger.Level.WARNING,

@@ -58,6 +58,8 @@ final class Native {
 
     static native void freeClient(long client);
 
+    static native byte[] checkTimeout(long seconds, int nanos, long[] out);
+
     static native byte[] acquire(long ticket, long lock, long seconds, int nanos, long[] out);
 
     static native byte[] tryAcquire(long ticket, long lock, long[] out);

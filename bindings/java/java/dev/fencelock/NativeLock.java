@@ -32,6 +32,14 @@ final class NativeLock {
 
     // The operations refer to this object while they start, so that it is not freed meanwhile.
 
+    /** Also where the thread has the lock already, and nothing is asked of the backend. */
+    static Duration checked(Duration timeout) {
+        long seconds = Reader.seconds(timeout);
+        int nanos = Reader.nanos(timeout);
+        Call.now((ticket, out) -> Native.checkTimeout(seconds, nanos, out));
+        return timeout;
+    }
+
     Call.Start acquire(Duration timeout) {
         long seconds = Reader.seconds(timeout);
         int nanos = Reader.nanos(timeout);

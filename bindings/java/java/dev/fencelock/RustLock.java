@@ -67,8 +67,8 @@ public final class RustLock implements Lock, AutoCloseable {
      */
     @Override
     public void lock() {
-        if (holdings().again(lock.name) == null) {
-            hold(lock.lease(Call.await(lock.acquire(null))));
+        if (holdings().again(lock.name, false) == null) {
+            hold(lock.lease(Call.await(lock.acquire(null))), false);
         }
     }
 
@@ -92,14 +92,14 @@ public final class RustLock implements Lock, AutoCloseable {
      */
     @Override
     public boolean tryLock() {
-        if (holdings().again(lock.name) != null) {
+        if (holdings().again(lock.name, false) != null) {
             return true;
         }
         Call.Answer answer = Call.await(lock.tryAcquire());
         if (answer.value() == 0) {
             return false;
         }
-        hold(lock.lease(answer));
+        hold(lock.lease(answer), false);
         return true;
     }
 
@@ -135,14 +135,15 @@ public final class RustLock implements Lock, AutoCloseable {
         if (Thread.interrupted()) {
             throw new InterruptedException();
         }
-        if (holdings().again(lock.name) == null) {
-            hold(lock.lease(Call.awaitInterruptibly(lock.acquire(timeout))));
+        if (holdings().again(lock.name, false) == null) {
+            hold(lock.lease(Call.awaitInterruptibly(lock.acquire(timeout))), false);
         }
     }
 
     /**
      * Gives one hold of this thread back; with the last one the lock is released and handed to the
-     * next contender. Of what {@link #acquire()} returned, it gives back that very hold.
+     * next contender. It is the newest that {@link #lock()} and the like took; what {@link #acquire()}
+     * returned is left to its own {@link #close}, but for this very object.
      *
      * @throws IllegalMonitorStateException if this thread does not hold the lock
      * @throws LockLostException if the lock was lost before
@@ -151,7 +152,7 @@ public final class RustLock implements Lock, AutoCloseable {
      */
     @Override
     public void unlock() {
-        Holdings.Hold ours = hold != null && hold.isOurs() ? hold : holdings().latest(lock.name);
+        Holdings.Hold ours = holdings().toUnlock(lock.name, hold);
         if (ours == null || !giveBack(ours, false)) {
             throw notHeld();
         }
@@ -194,14 +195,14 @@ public final class RustLock implements Lock, AutoCloseable {
      * @throws InvalidArgumentException if the timeout is negative or too long
      */
     public RustLock acquire(Duration timeout) {
-        return acquireWithin(Objects.requireNonNull(timeout, "timeout"));
+        return acquireWithin(NativeLock.checked(Objects.requireNonNull(timeout, "timeout")));
     }
 
     private RustLock acquireWithin(Duration timeout) {
-        Holdings.Hold again = holdings().again(lock.name);
+        Holdings.Hold again = holdings().again(lock.name, true);
         return new RustLock(
                 lock,
-                again != null ? again : hold(lock.lease(Call.awaitOrCancel(lock.acquire(timeout)))));
+                again != null ? again : hold(lock.lease(Call.awaitOrCancel(lock.acquire(timeout))), true));
     }
 
     /**
@@ -213,14 +214,14 @@ public final class RustLock implements Lock, AutoCloseable {
      * @throws LockLostException if this thread had the lock and lost it
      */
     public Optional<RustLock> tryAcquire() {
-        Holdings.Hold again = holdings().again(lock.name);
+        Holdings.Hold again = holdings().again(lock.name, true);
         if (again != null) {
             return Optional.of(new RustLock(lock, again));
         }
         Call.Answer answer = Call.awaitOrCancel(lock.tryAcquire());
         return answer.value() == 0
                 ? Optional.empty()
-                : Optional.of(new RustLock(lock, hold(lock.lease(answer))));
+                : Optional.of(new RustLock(lock, hold(lock.lease(answer), true)));
     }
 
     /**
@@ -245,7 +246,10 @@ public final class RustLock implements Lock, AutoCloseable {
             return false;
         }
         if (!last[0]) {
-            ours.lease().check();
+            // No other end is told: the rest may have been given back just now, or the client closed.
+            if (ours.lease().isLost()) {
+                ours.lease().check();
+            }
         } else if (leavingBlock) {
             ours.lease().close();
         } else {
@@ -341,7 +345,7 @@ public final class RustLock implements Lock, AutoCloseable {
      * @throws InvalidArgumentException if the timeout is negative or too long
      */
     public Lease acquireLease(Duration timeout) {
-        Objects.requireNonNull(timeout, "timeout");
+        NativeLock.checked(Objects.requireNonNull(timeout, "timeout"));
         return lock.lease(Call.awaitOrCancel(lock.acquire(timeout)));
     }
 
@@ -394,8 +398,8 @@ public final class RustLock implements Lock, AutoCloseable {
         return lock.client.holdings;
     }
 
-    private Holdings.Hold hold(Lease lease) {
-        return holdings().first(lock.name, lease);
+    private Holdings.Hold hold(Lease lease, boolean closeable) {
+        return holdings().first(lock.name, lease, closeable);
     }
 
     private IllegalMonitorStateException notHeld() {

@@ -28,14 +28,14 @@ public class ProductService {
     String order(String id) {
         String order = null;
         try (RustLock lock = client.lock("product/" + id).acquire(PATIENCE)) {
-            int left = stock.left(id);
+            int left = stock.left(id, lock.token());
             if (left == 0) {
                 return null;
             }
             // Somebody else may be selling this very unit if the lease is lost by now.
             lock.check();
-            // We may be paused right here for longer than any lease lasts. So the order carries the
-            // fencing token, and the store refuses it if a higher one has been there.
+            // We may be paused right here for longer than any lease lasts. So read and write carry the
+            // fencing token, and the store refuses the write if a higher one has been there.
             if (!stock.sell(id, left - 1, lock.token())) {
                 throw new OvertakenException();
             }

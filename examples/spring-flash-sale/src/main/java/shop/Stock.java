@@ -13,6 +13,18 @@ import org.springframework.stereotype.Component;
  */
 @Component
 class Stock {
+    /** The read that a write will follow: nobody with a lower token writes any more. */
+    private static final RedisScript<String> BEGIN =
+            new DefaultRedisScript<>(
+                    """
+                    local highest = tonumber(redis.call('HGET', KEYS[1], 'token') or '0')
+                    if tonumber(ARGV[1]) > highest then
+                        redis.call('HSET', KEYS[1], 'token', ARGV[1])
+                    end
+                    return redis.call('HGET', KEYS[1], 'left')
+                    """,
+                    String.class);
+
     /** The write and the check of the fencing token, in one step. */
     private static final RedisScript<Long> SELL =
             new DefaultRedisScript<>(
@@ -36,9 +48,16 @@ class Stock {
         return total;
     }
 
+    /** To be shown; it may be another by now. */
     int left(String id) {
         Object left = redis.opsForHash().get(key(id), "left");
         return left == null ? total : Integer.parseInt(left.toString());
+    }
+
+    /** The units left, as the first step of a change by the holder of this fencing token. */
+    int left(String id, long token) {
+        String left = redis.execute(BEGIN, List.of(key(id)), Long.toUnsignedString(token));
+        return left == null ? total : Integer.parseInt(left);
     }
 
     boolean sell(String id, int left, long token) {
