@@ -32,6 +32,19 @@ onEach(BACKENDS, 'g7 an aborted acquire rejects with the reason', async (_, url,
   await client.close()
 })
 
+test('g7 a listener cannot keep an abort from the acquire', { timeout: 60_000 }, async () => {
+  const client = await connect('memory:')
+  const lease = await client.lock('a').acquire()
+  const abort = new AbortController()
+  abort.signal.addEventListener('abort', (event) => event.stopImmediatePropagation())
+  const waiting = client.lock('a').acquire({ signal: abort.signal })
+  await waitUntil(async () => (await client.inspect('a')).queue.length === 1)
+  abort.abort()
+  await assert.rejects(waiting, { name: 'AbortError' })
+  await lease.release()
+  await client.close()
+})
+
 test('a signal that is aborted later does nothing to a lease', async () => {
   const client = await connect('memory:')
   const abort = new AbortController()

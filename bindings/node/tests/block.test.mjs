@@ -88,6 +88,20 @@ onEach(BACKENDS, 'g2 a lost lease is told, with the error of the body', async (_
   })
 })
 
+test('g2 of two nested blocks whose leases are lost, the outer loss is attached to the inner', async () => {
+  await using_('memory:', async (client) => {
+    const inner = async (outerLease) => {
+      await client.lock('inner', SHORT).using(lost, { timeout: LIMIT })
+      assert.fail(outerLease.name)
+    }
+    const outer = client.lock('outer', SHORT).using(inner, { timeout: LIMIT })
+    const [{ reason }] = await Promise.allSettled([outer])
+    assert.ok(reason instanceof LockLost)
+    assert.match(reason.message, /"inner"/)
+    assert.match(reason.cause.message, /"outer"/)
+  })
+})
+
 test('g2 what cannot have a cause goes on as it is', async () => {
   await using_('memory:', async (client) => {
     const circle = new Error('circle')

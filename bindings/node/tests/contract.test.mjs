@@ -204,3 +204,14 @@ test('nobody listening is told at once', async () => {
   await assert.rejects(connect('redis://127.0.0.1:1/', { connectTimeout: 2000 }), Unavailable)
   assert.ok(performance.now() - started < 2000 + 500)
 })
+
+test('g7 a second close waits for the first', async (t) => {
+  const { url } = await ownRedis(t)
+  const [client, other] = [await connect(url), await connect(url)]
+  for (let number = 0; number < 50; number += 1) await client.lock(`a${number}`).acquire()
+  const first = client.close()
+  await client.close()
+  assert.deepEqual(await other.list(), [])
+  await first
+  await other.close()
+})

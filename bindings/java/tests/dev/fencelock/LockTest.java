@@ -270,6 +270,58 @@ class LockTest {
 
     @ParameterizedTest
     @MethodSource("dev.fencelock.Support#backends")
+    void unlockGivesBackWhatLockTookAndCloseWhatAcquireTook(String backend) throws Exception {
+        RustLock lock = open(backend);
+        try (RustLock held = lock.acquire()) {
+            held.lock();
+            held.unlock();
+            held.check();
+            assertEquals(1, lock.holdCount());
+        }
+        assertFree();
+
+        lock.lock();
+        RustLock held = lock.acquire();
+        lock.unlock();
+        assertTrue(lock.isHeldByCurrentThread());
+        held.close();
+        assertFree();
+
+        RustLock outer = lock.acquire();
+        RustLock inner = lock.acquire();
+        inner.close();
+        assertThrows(IllegalMonitorStateException.class, inner::unlock);
+        assertTrue(lock.isHeldByCurrentThread());
+        outer.unlock();
+        assertFree();
+        outer.close();
+    }
+
+    @ParameterizedTest
+    @MethodSource("dev.fencelock.Support#backends")
+    void theCloseOfTheClientIsNoLoss(String backend) throws Exception {
+        RustLock lock = open(backend);
+        try (RustLock outer = lock.acquire();
+                RustLock inner = outer.acquire()) {
+            assertEquals(2, inner.holdCount());
+            client.close();
+        }
+        Support.untilFree(other, "a");
+    }
+
+    @ParameterizedTest
+    @MethodSource("dev.fencelock.Support#backends")
+    void g10ATimeoutIsCheckedAlsoWhereTheLockIsHeld(String backend) {
+        RustLock lock = open(backend);
+        lock.lock();
+        Duration negative = Duration.ofMillis(-1);
+        assertThrows(InvalidArgumentException.class, () -> lock.acquire(negative));
+        assertEquals(1, lock.holdCount());
+        lock.unlock();
+    }
+
+    @ParameterizedTest
+    @MethodSource("dev.fencelock.Support#backends")
     void aLostLock(String backend) throws Exception {
         RustLock lock = open(backend);
         lock.lock();
