@@ -136,6 +136,17 @@ impl Client {
         }
     }
 
+    /// Whether no release or withdrawal is under way. What was dropped is released in the background.
+    pub fn is_settled(&self) -> bool {
+        self.core.tasks.is_empty()
+    }
+
+    /// Waits until no release or withdrawal is under way, however long the server takes. Cancel-safe.
+    pub async fn settled(&self) {
+        self.core.tasks.close();
+        self.core.tasks.wait().await;
+    }
+
     /// The releases and withdrawals that are under way.
     pub(crate) fn tasks(&self) -> TaskTracker {
         self.core.tasks.clone()

@@ -238,6 +238,7 @@ static void g7_exit_is_quick_and_quiet_and_releases(const void *backend) {
     for (size_t i = 0; i < sizeof LEAVING / sizeof *LEAVING; i++) {
         int before[2];
         CHECK_IS(pipe(before), 0);
+        double begun = now_s();
         pid_t child = fork();
         if (child == 0) {
             /* The harness takes anything that is printed for a failure. */
@@ -250,6 +251,9 @@ static void g7_exit_is_quick_and_quiet_and_releases(const void *backend) {
         double left;
         if (read(before[0], &left, sizeof left) != sizeof left)
             FAIL("way %zu of leaving ended early", i);
+        /* It had the lock by then: the one before left nothing behind. */
+        if (left - begun > 10)
+            FAIL("the way before %zu of leaving kept the lock", i);
         close(before[0]);
         check_ends_well(child);
         /* 500 ms, and room for a busy machine. */

@@ -50,6 +50,23 @@ impl OpenClient {
     }
 }
 
+impl Drop for OpenClient {
+    /// The host has dropped all that was the client's. What is being released for that still is when
+    /// the process ends right now.
+    fn drop(&mut self) {
+        if self.pid != std::process::id() || self.client.is_settled() {
+            return;
+        }
+        let Some(runtime) = Runtime::existing() else { return };
+        let client = self.client.clone();
+        runtime.clients.leaves(client.clone());
+        drop(runtime.spawn(async move {
+            client.settled().await;
+            runtime.clients.has_left();
+        }));
+    }
+}
+
 impl Deref for OpenClient {
     type Target = Client;
 
@@ -59,11 +76,15 @@ impl Deref for OpenClient {
 }
 
 #[derive(Default)]
-pub(crate) struct Clients(Mutex<Vec<Weak<OpenClient>>>);
+pub(crate) struct Clients {
+    open: Mutex<Vec<Weak<OpenClient>>>,
+    /// Those that the host has dropped and whose releases are under way.
+    leaving: Mutex<Vec<Client>>,
+}
 
 impl Clients {
     fn add(&self, client: &Arc<OpenClient>) -> Result<()> {
-        let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         // Under the same mutex under which `close_all` takes the list, or a client that connects
         // just then would be missed.
         runtime::check_open()?;
@@ -72,10 +93,21 @@ impl Clients {
         Ok(())
     }
 
+    fn leaves(&self, client: Client) {
+        self.leaving.lock().unwrap_or_else(PoisonError::into_inner).push(client);
+    }
+
+    fn has_left(&self) {
+        let mut leaving = self.leaving.lock().unwrap_or_else(PoisonError::into_inner);
+        leaving.retain(|client| !client.is_settled());
+    }
+
     pub(crate) async fn close_all(&self, limit: Duration) {
-        let open = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let open = std::mem::take(&mut *self.open.lock().unwrap_or_else(PoisonError::into_inner));
         let open: Vec<_> = open.iter().filter_map(Weak::upgrade).collect();
-        let closing = join_all(open.iter().map(|client| client.close()));
+        let leaving = self.leaving.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let all = open.iter().map(|client| &client.client).chain(&leaving);
+        let closing = join_all(all.map(Client::close));
         let _ = tokio::time::timeout(limit, closing).await;
     }
 }
