@@ -65,7 +65,7 @@ pub(crate) async fn on_redis(url: &str, rounds: u32, report: &mut Report) -> Res
 }
 
 pub(crate) async fn on_zookeeper(url: &str, rounds: u32, report: &mut Report) -> Result<()> {
-    report.section("languages-zookeeper", "The same on ZooKeeper");
+    report.section("zookeeper-languages", "The same on ZooKeeper");
     let member = format!("zookeeper://{}/", zoo::follower(url)?);
     measure(&member, rounds, "ZooKeeper, ", &ON_ZOOKEEPER, &MATCHES_ON_ZOOKEEPER, report).await
 }

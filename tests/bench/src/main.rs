@@ -50,7 +50,7 @@ const SECTIONS: &[(&str, &str)] = &[
     ("zookeeper-handover", "zookeeper"),
     ("zookeeper-calls", "zookeeper"),
     ("zookeeper-peers", "zookeeper"),
-    ("languages-zookeeper", "zookeeper"),
+    ("zookeeper-languages", "zookeeper"),
     ("engines", "redis,mongodb,zookeeper"),
 ];
 
@@ -216,7 +216,7 @@ fn measure_section(name: &str, rounds: u32, quick: bool, report: &mut Report) ->
         "zookeeper-peers" => {
             one_thread.block_on(zoo::peers::measure(&zookeeper()?, rounds / 2, report))
         }
-        "languages-zookeeper" => {
+        "zookeeper-languages" => {
             one_thread.block_on(languages::on_zookeeper(&zookeeper()?, rounds, report))
         }
         "engines" => one_thread.block_on(engines::measure(rounds / 3, quick, report)),
