@@ -7,7 +7,7 @@ use fencelock::Result;
 use fencelock_shared::handles::Handled;
 use fencelock_shared::{Cancel, Runtime, codes, panic};
 
-use crate::call::{call, free, limit, missing};
+use crate::call::{call, catch, free, limit, missing};
 use crate::errors::{self, FENCELOCK_OK, fencelock_code, fencelock_error};
 use crate::lease::{Lease, fencelock_lease};
 use crate::lock::fencelock_lock;
@@ -129,12 +129,11 @@ pub unsafe extern "C" fn fencelock_acquire_async(
 /// @return FENCELOCK_OK; FENCELOCK_INVALID_ARGUMENT if it was freed; FENCELOCK_FORKED.
 #[unsafe(no_mangle)]
 pub extern "C" fn fencelock_op_cancel(op: *mut fencelock_op) -> fencelock_code {
-    // SAFETY: nothing is written to a place that is not given.
-    let nowhere = unsafe { Place::new(ptr::null_mut()) };
-    call(nowhere, || {
+    let cancelled = catch(|| {
         place::get(op.cast_const())?.0.cancel();
         Ok(())
-    })
+    });
+    cancelled.map_or_else(|error| codes::number(error.kind()), |()| FENCELOCK_OK)
 }
 
 /// Frees an operation, which goes on and calls its callback all the same. NULL is fine, and so is an
