@@ -1,0 +1,13 @@
+//! The command as a user meets it: real processes, over each place that locks can be kept in.
+
+mod site;
+
+mod admin;
+mod exclusion;
+mod flock;
+mod leftovers;
+mod loss;
+mod peers;
+mod signals;
+mod surroundings;
+mod terminal;
