@@ -43,7 +43,9 @@ fn table(locks: &[LockInfo]) -> String {
             shown(lock.metadata.as_deref().or(lock.owner.as_deref()).map(plain)),
         ]);
     }
-    table.column_iter_mut().for_each(|column| drop(column.set_padding((0, 1))));
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 1));
+    }
     let lines: Vec<_> = table.lines().map(|line| line.trim_end().to_owned()).collect();
     lines.join("\n")
 }
