@@ -6,6 +6,7 @@ use tokio::sync::oneshot;
 
 use crate::exit::Failure;
 use crate::options::Patience;
+use crate::place;
 use crate::signals::Signals;
 
 /// What came of it.
@@ -15,6 +16,18 @@ pub(crate) enum Outcome {
     Busy,
     /// A signal came; nothing is left behind.
     Interrupted(Signal),
+}
+
+/// Connects, unless a signal comes.
+pub(crate) async fn connect(
+    url: &str,
+    signals: &mut Signals,
+) -> Result<Result<Client, Signal>, Failure> {
+    tokio::select! {
+        biased;
+        signal = signals.next_end() => Ok(Err(signal)),
+        client = place::connect(url) => client.map(Ok),
+    }
 }
 
 pub(crate) async fn acquire(

@@ -35,8 +35,15 @@ async fn ask_and_break(client: &Client, options: &Break) -> Result<End, Failure>
                 return Err(Failure::new(USAGE, text));
             }
         }
+        // The answer was about this holder, and may have taken a while.
+        if client.inspect(name).await?.owner != lock.owner {
+            let text = format!("lock {name:?} changed hands meanwhile; nothing was broken");
+            return Err(Failure::new(CONFLICT, text));
+        }
     }
-    let broken = client.force_release(name).await?;
+    // Of one that is free nothing was asked, so nobody who comes at this moment may lose it.
+    let broken =
+        (lock.state != LockState::Free || options.yes) && client.force_release(name).await?;
     if options.form.json {
         output::json(&Broken { lock: Shown::new(&lock), broken })?;
     } else if !broken {

@@ -32,7 +32,10 @@ pub(crate) const RUN_CODES: &[(&str, &str)] = &[
     ("127", "the command was not found"),
 ];
 pub(crate) const CODES: &[(&str, &str)] = &[
-    ("1", "somebody else holds the lock: with -n, or after -w SECS (-E sets another code); break: nothing was broken"),
+    (
+        "1",
+        "somebody else holds the lock: with -n, or after -w SECS (-E sets another code); break: nothing was broken",
+    ),
     ("64", "an option, a name or the URL is not allowed"),
     ("65", "what stands at the place of the lock is not a lock; it was left untouched"),
     ("69", "the server does not answer, or cannot serve locks now"),
@@ -128,8 +131,17 @@ mod tests {
     #[test]
     fn no_code_of_ours_can_be_taken_for_a_signal_or_a_conflict() {
         let ours = [
-            USAGE, NOT_A_LOCK, UNAVAILABLE, INTERNAL, SYSTEM, LOST, LOST_AT_THE_END, REFUSED,
-            UNSUPPORTED, NOT_EXECUTABLE, NOT_FOUND,
+            USAGE,
+            NOT_A_LOCK,
+            UNAVAILABLE,
+            INTERNAL,
+            SYSTEM,
+            LOST,
+            LOST_AT_THE_END,
+            REFUSED,
+            UNSUPPORTED,
+            NOT_EXECUTABLE,
+            NOT_FOUND,
         ];
         for (i, code) in ours.iter().enumerate() {
             assert!(*code > CONFLICT && *code < SIGNALLED && !ours[..i].contains(code), "{code}");

@@ -11,8 +11,9 @@ use crate::{place, time};
 
 pub(crate) async fn ls(url: &str, options: &Ls) -> Result<End, Failure> {
     let pattern = options.pattern.as_deref().map(Pattern::new).transpose();
-    let pattern = pattern
-        .map_err(|error| Failure::new(USAGE, format!("the pattern is not allowed: {}", error.msg)))?;
+    let pattern = pattern.map_err(|error| {
+        Failure::new(USAGE, format!("the pattern is not allowed: {}", error.msg))
+    })?;
     let client = place::connect(url).await?;
     let listed = client.list().await;
     client.close().await;

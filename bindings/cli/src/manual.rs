@@ -47,10 +47,7 @@ const PROCESSES: &[(&str, &str)] = &[
         "the command leads a process group of its own, and what goes to \"what it started\" goes \
          to that group.",
     ),
-    (
-        "When the lock is lost",
-        "they get TERM and CONT, and KILL after --grace.",
-    ),
+    ("When the lock is lost", "they get TERM and CONT, and KILL after --grace."),
     (
         "When the command ends",
         "the lock is released, whatever is left in the background. \"sh -c 'a; b'\" ends with its \

@@ -114,7 +114,12 @@ pub(crate) struct Run {
     pub(crate) name: String,
 
     /// The command, with its arguments
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "CMD")]
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "CMD"
+    )]
     pub(crate) command: Vec<OsString>,
 }
 

@@ -14,7 +14,10 @@ pub(crate) fn url(option: Option<String>) -> Result<String, Failure> {
         // What a script passes for a variable that it forgot to set. To lock on this machine alone
         // then would be the worst that could happen.
         Some(url) if url.is_empty() => {
-            return Err(Failure::new(USAGE, "--url is empty; leave it out to use files of this machine"));
+            return Err(Failure::new(
+                USAGE,
+                "--url is empty; leave it out to use files of this machine",
+            ));
         }
         Some(url) => url,
         None => match env::var(VARIABLE) {

@@ -9,11 +9,11 @@ use fencelock::{Client, LockOptions};
 use fencelock_shared::duration::to_millis;
 use serde::Serialize;
 
-use crate::acquire::{Outcome, acquire};
+use crate::acquire::{Outcome, acquire, connect};
 use crate::exit::{End, Failure, SUCCESS};
 use crate::options::Wait;
+use crate::output;
 use crate::signals::Signals;
-use crate::{output, place};
 
 #[derive(Serialize)]
 struct Waited<'a> {
@@ -24,18 +24,17 @@ struct Waited<'a> {
 }
 
 pub(crate) async fn wait(url: &str, options: &Wait) -> Result<End, Failure> {
-    let signals = Signals::listen().map_err(|e| Failure::system("signals", e))?;
-    let client = place::connect(url).await?;
+    let mut signals = Signals::listen().map_err(|e| Failure::system("signals", e))?;
+    let client = match connect(url, &mut signals).await? {
+        Ok(client) => client,
+        Err(signal) => return Ok(End::Signal(signal)),
+    };
     let end = take_turn(&client, options, signals).await;
     client.close().await;
     end
 }
 
-async fn take_turn(
-    client: &Client,
-    options: &Wait,
-    mut signals: Signals,
-) -> Result<End, Failure> {
+async fn take_turn(client: &Client, options: &Wait, mut signals: Signals) -> Result<End, Failure> {
     let (name, patience) = (&options.name, &options.patience);
     let started = Instant::now();
     let (state, code) =

@@ -9,16 +9,19 @@ use std::process::ExitStatus;
 use fencelock::{Client, ErrorKind, Lease};
 use rustix::process::Signal;
 
-use crate::acquire::{Outcome, acquire};
+use crate::acquire::{Outcome, acquire, connect};
 use crate::exit::{self, End, Failure};
 use crate::options::Run;
+use crate::output;
 use crate::run::child::Child;
 use crate::signals::{Arrival, Signals, stop};
-use crate::{output, place};
 
 pub(crate) async fn run(url: &str, options: Run) -> Result<End, Failure> {
-    let signals = Signals::listen().map_err(|e| Failure::system("signals", e))?;
-    let client = place::connect(url).await?;
+    let mut signals = Signals::listen().map_err(|e| Failure::system("signals", e))?;
+    let client = match connect(url, &mut signals).await? {
+        Ok(client) => client,
+        Err(signal) => return Ok(End::Signal(signal)),
+    };
     let end = acquire_and_run(&client, &options, signals).await;
     client.close().await;
     end

@@ -125,7 +125,10 @@ fn a_name_that_a_terminal_would_obey_is_shown_harmless() {
     let holder = site.hold(name, &[]);
     for words in [&["ls"][..], &["inspect", name]] {
         let ended = site.ended(words);
-        assert!(!ended.output.contains('\x1b') && ended.output.contains("\\u{1b}[2J\\nb"), "{ended:?}");
+        assert!(
+            !ended.output.contains('\x1b') && ended.output.contains("\\u{1b}[2J\\nb"),
+            "{ended:?}"
+        );
     }
     assert_eq!(site.inspect(name)["name"], name);
     assert_eq!(holder.end().code(), 0);

@@ -12,7 +12,8 @@ const LOST: i32 = 75;
 const LOST_AT_THE_END: i32 = 76;
 
 /// Says when it got TERM, and ends then. A shell has a word for each child that dies of a signal.
-const OBEDIENT: &str = "exec 2>/dev/null; trap 'echo TERM; exit 9' TERM; echo $$; while :; do sleep 0.05; done";
+const OBEDIENT: &str =
+    "exec 2>/dev/null; trap 'echo TERM; exit 9' TERM; echo $$; while :; do sleep 0.05; done";
 /// It, and what it starts, know no TERM.
 const STUBBORN: &str =
     "trap '' TERM; (while :; do sleep 0.1; done) & echo $! $$; while :; do sleep 0.1; done";
@@ -137,8 +138,7 @@ fn a_stopped_command_is_continued_to_see_its_term() {
 fn what_the_command_started_has_the_whole_grace_even_if_the_command_has_not() {
     let site = Site::file();
     // The shell dies of TERM; its child takes a while to clean up.
-    let script =
-        "exec 2>/dev/null; sh -c 'trap \"sleep 0.5; echo clean; exit\" TERM; echo $$; while :; do sleep 0.05; done'; :";
+    let script = "exec 2>/dev/null; sh -c 'trap \"sleep 0.5; echo clean; exit\" TERM; echo $$; while :; do sleep 0.05; done'; :";
     let (name, mut run) = start(&site, &["--grace", "50s"], script);
     let child = run.line().parse().unwrap();
     site.ended(&["break", "--yes", &name]).assert_silent(0);

@@ -13,12 +13,19 @@ use crate::site::{Running, Site, is_alive, until};
 fn the_command_knows_its_lock() {
     let site = Site::file();
     let name = site.name();
-    let ended = site.ended(&["run", &name, "--", "sh", "-c", "echo $FENCELOCK_NAME; test $FENCELOCK_TOKEN -gt 0"]);
+    let ended = site.ended(&[
+        "run",
+        &name,
+        "--",
+        "sh",
+        "-c",
+        "echo $FENCELOCK_NAME; test $FENCELOCK_TOKEN -gt 0",
+    ]);
     assert_eq!((ended.code(), ended.output.trim()), (0, &*name));
 }
 
 /// consul: "-child-exit-code: exit 2 if the child process exited with an error", else 0. etcdctl:
-/// the exit code of the command, -1 if a signal ended it. Here: always that of the command.
+/// the exit code of the command, 255 if a signal ended it. Here: always that of the command.
 #[test]
 fn the_exit_code_is_that_of_the_command() {
     let site = Site::file();
@@ -63,7 +70,8 @@ fn a_loss_stops_the_command() {
 #[test]
 fn an_interrupted_parent_leaves_the_end_to_the_command() {
     let site = Site::file();
-    let script = "trap 'echo cleaning; sleep 0.3; exit 4' INT; echo ready; while :; do sleep 0.02; done";
+    let script =
+        "trap 'echo cleaning; sleep 0.3; exit 4' INT; echo ready; while :; do sleep 0.02; done";
     let mut run = site.start(&["run", &site.name(), "--", "sh", "-c", script]);
     assert_eq!(run.line(), "ready");
     run.signal(Signal::INT);

@@ -6,9 +6,10 @@ use crate::site::{Running, Site, is_alive, signal, state, until};
 
 /// Prints each signal by its name.
 fn printer(site: &Site) -> Running {
-    let traps: String = ["TERM", "INT", "QUIT", "HUP", "USR1", "USR2", "ALRM", "WINCH", "CONT", "TSTP"]
-        .map(|name| format!("trap 'echo {name}' {name}; "))
-        .concat();
+    let traps: String =
+        ["TERM", "INT", "QUIT", "HUP", "USR1", "USR2", "ALRM", "WINCH", "CONT", "TSTP"]
+            .map(|name| format!("trap 'echo {name}' {name}; "))
+            .concat();
     let script = format!("exec 2>/dev/null; {traps} echo $$; while :; do sleep 0.02; done");
     site.start(&["run", &site.name(), "--", "sh", "-c", &script])
 }
@@ -43,7 +44,11 @@ fn each_signal_reaches_the_command_once() {
 fn the_exit_code_is_the_commands_also_after_a_signal() {
     let site = Site::file();
     for (script, which, code) in [
-        ("exec 2>/dev/null; trap 'exit 3' TERM; echo ready; while :; do sleep 0.02; done", Signal::TERM, 3),
+        (
+            "exec 2>/dev/null; trap 'exit 3' TERM; echo ready; while :; do sleep 0.02; done",
+            Signal::TERM,
+            3,
+        ),
         ("echo ready; exec sleep 600", Signal::TERM, 143),
         ("echo ready; exec sleep 600", Signal::INT, 130),
         ("echo ready; exec sleep 600", Signal::HUP, 129),
@@ -89,7 +94,9 @@ fn what_is_ignored_stays_ignored() {
     let name = site.name();
     let bin = env!("CARGO_BIN_EXE_fencelock");
     let mut nohup = std::process::Command::new("sh");
-    let script = format!("trap '' HUP USR1; exec {bin} run {name} sh -c 'grep SigIgn /proc/self/status; cat'");
+    let script = format!(
+        "trap '' HUP USR1; exec {bin} run {name} sh -c 'grep SigIgn /proc/self/status; cat'"
+    );
     nohup.args(["-c", &script]).env("FENCELOCK_URL", &site.url);
     let mut run = Running::start(nohup);
     let line = run.line();

@@ -64,7 +64,9 @@ impl Site {
     pub(crate) fn server(backend: &str) -> Self {
         let variable = format!("FENCELOCK_TEST_{backend}_URL");
         let url = std::env::var(&variable).unwrap_or_else(|_| {
-            panic!("{variable} is not set; `tests/services/run all COMMAND` starts servers and sets it")
+            panic!(
+                "{variable} is not set; `tests/services/run all COMMAND` starts servers and sets it"
+            )
         });
         Site { url, folder: tempfile::tempdir().unwrap() }
     }

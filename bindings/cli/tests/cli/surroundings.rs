@@ -69,7 +69,11 @@ fn g10_what_is_not_allowed_is_said_before_anything_is_done() {
 
 #[test]
 fn no_password_is_shown() {
-    for url in ["redis://u:geheim@127.0.0.1:1/", "mongodb://u:geheim@127.0.0.1:1/?serverSelectionTimeoutMS=100", "x:geheim"] {
+    for url in [
+        "redis://u:geheim@127.0.0.1:1/",
+        "mongodb://u:geheim@127.0.0.1:1/?serverSelectionTimeoutMS=100",
+        "x:geheim",
+    ] {
         let ended = plain(&["ls"], Some(url));
         assert!(ended.code() != 0 && !ended.errors.contains("geheim"), "{ended:?}");
     }
@@ -77,7 +81,9 @@ fn no_password_is_shown() {
 
 #[test]
 fn the_command_gets_no_descriptor_of_ours() {
-    for site in [Site::file(), Site::server("REDIS"), Site::server("MONGODB"), Site::server("ZOOKEEPER")] {
+    for site in
+        [Site::file(), Site::server("REDIS"), Site::server("MONGODB"), Site::server("ZOOKEEPER")]
+    {
         let list = "ls -l /proc/self/fd | sed 's/.*[0-9] -> //' | grep -v /proc/ | sort";
         let bare = {
             let mut command = Command::new("sh");
@@ -91,7 +97,10 @@ fn the_command_gets_no_descriptor_of_ours() {
 
 #[test]
 fn help_and_version_are_no_failures() {
-    assert_eq!(plain(&["--version"], None).output, format!("fencelock {}\n", env!("CARGO_PKG_VERSION")));
+    assert_eq!(
+        plain(&["--version"], None).output,
+        format!("fencelock {}\n", env!("CARGO_PKG_VERSION"))
+    );
     for words in [&["--help"][..], &["-h"], &["help"], &["run", "--help"], &["help", "run"]] {
         let ended = plain(words, None);
         assert_eq!((ended.code(), &*ended.errors), (0, ""), "{words:?}");
@@ -100,7 +109,16 @@ fn help_and_version_are_no_failures() {
         }
     }
     let run = plain(&["run", "--help"], None).output;
-    for word in ["  75 ", "  76 ", "  126 ", "  127 ", "-n, --nonblock", "-w, --wait <SECS>", "FENCELOCK_URL", "password"] {
+    for word in [
+        "  75 ",
+        "  76 ",
+        "  126 ",
+        "  127 ",
+        "-n, --nonblock",
+        "-w, --wait <SECS>",
+        "FENCELOCK_URL",
+        "password",
+    ] {
         assert!(run.contains(word), "{word}: {run}");
     }
 }
@@ -121,12 +139,17 @@ fn there_are_completions_for_each_shell() {
 #[test]
 fn the_manual_has_a_page_for_each_command() {
     for command in ["", "run", "ls", "inspect", "break", "wait", "completions", "man"] {
-        let words: Vec<&str> = ["man", command].into_iter().filter(|word| !word.is_empty()).collect();
+        let words: Vec<&str> =
+            ["man", command].into_iter().filter(|word| !word.is_empty()).collect();
         let page = plain(&words, None).output;
         let title = ["fencelock", command].join("-").trim_end_matches('-').to_owned();
         assert!(page.contains(&format!(".TH {title} 1")), "{page}");
         for section in ["NAME", "SYNOPSIS", "DESCRIPTION", "EXIT STATUS", "ENVIRONMENT"] {
-            assert!(page.contains(&format!(".SH \"{section}\"")) || page.contains(&format!(".SH {section}\n")), "{section}: {page}");
+            assert!(
+                page.contains(&format!(".SH \"{section}\""))
+                    || page.contains(&format!(".SH {section}\n")),
+                "{section}: {page}"
+            );
         }
     }
 }

@@ -2,9 +2,10 @@
 
 use std::process::Command;
 
-use crate::site::{Running, Site, is_alive, until};
+use crate::site::{Running, Site, is_alive, state, until};
 
 const CTRL_C: &str = "\x03";
+const CTRL_Z: &str = "\x1a";
 
 /// The words as a shell's command, on a terminal.
 fn on_terminal(site: &Site, words: &str) -> Running {
@@ -22,7 +23,8 @@ fn ctrl_c_reaches_the_command_once() {
     let site = Site::file();
     let script = "exec 2>/dev/null; trap \"echo INT\" INT; trap \"echo USR1\" USR1; trap \"echo end; exit 4\" TERM; \
         echo $PPID; while :; do sleep 0.02; done";
-    let mut run = on_terminal(&site, &format!("exec $fencelock run {} -- sh -c '{script}'", site.name()));
+    let mut run =
+        on_terminal(&site, &format!("exec $fencelock run {} -- sh -c '{script}'", site.name()));
     let fencelock: i32 = run.line().parse().unwrap();
     run.type_in(CTRL_C);
     let line = run.line();
@@ -39,8 +41,9 @@ fn ctrl_c_reaches_the_command_once() {
 fn ctrl_c_ends_the_script_that_the_run_is_part_of() {
     let site = Site::file();
     let name = site.name();
-    let words =
-        format!("for i in 1 2 3; do $fencelock run {name} -- sh -c 'echo turn; exec sleep 600'; done; echo after");
+    let words = format!(
+        "for i in 1 2 3; do $fencelock run {name} -- sh -c 'echo turn; exec sleep 600'; done; echo after"
+    );
     let mut run = on_terminal(&site, &words);
     assert_eq!(run.line(), "turn");
     run.type_in(CTRL_C);
@@ -63,10 +66,38 @@ fn ctrl_c_while_waiting_leaves_the_queue() {
 }
 
 #[test]
+fn ctrl_z_and_fg_of_a_shell_work_as_with_any_job() {
+    let site = Site::file();
+    let mut shell = on_terminal(&site, "exec bash --norc -i");
+    let script = "exec 2>/dev/null; echo pids=$$=$PPID=; while :; do sleep 0.02; done";
+    shell.type_in(&format!("$fencelock run {} -- sh -c '{script}'\n", site.name()));
+    let pids: Vec<i32> = loop {
+        // What is typed is shown too, with the names in place of the numbers.
+        let line = shell.line();
+        let numbers = line.split('=').filter_map(|word| word.parse().ok());
+        let numbers: Vec<i32> = numbers.collect();
+        if numbers.len() == 2 {
+            break numbers;
+        }
+    };
+    shell.type_in(CTRL_Z);
+    until(|| pids.iter().all(|pid| state(*pid) == Some('T')));
+    shell.type_in("fg\n");
+    until(|| pids.iter().all(|pid| state(*pid) != Some('T')));
+    shell.type_in(CTRL_C);
+    until(|| pids.iter().all(|pid| !is_alive(*pid)));
+    shell.type_in("echo code-$?\n");
+    while shell.line() != "code-130" {}
+    shell.type_in("exit\n");
+    assert_eq!(shell.wait().code(), 0);
+}
+
+#[test]
 fn the_command_reads_from_the_terminal() {
     let site = Site::file();
     let script = "test -t 0 && echo ready && read line && echo got $line";
-    let mut run = on_terminal(&site, &format!("$fencelock run {} -- sh -c '{script}'", site.name()));
+    let mut run =
+        on_terminal(&site, &format!("$fencelock run {} -- sh -c '{script}'", site.name()));
     assert_eq!(run.line(), "ready");
     run.type_in("hello\n");
     assert_eq!(run.line(), "hello");
@@ -79,8 +110,9 @@ fn a_loss_stops_what_the_command_started_and_nothing_else() {
     let site = Site::file();
     let name = site.name();
     let inner = "sh -c \"echo \\$\\$; exec sleep 600\"; :";
-    let words =
-        format!("sleep 600 & echo $!; $fencelock run {name} -- sh -c '{inner}'; echo code $?; kill -0 $! && echo alive; kill $!");
+    let words = format!(
+        "sleep 600 & echo $!; $fencelock run {name} -- sh -c '{inner}'; echo code $?; kill -0 $! && echo alive; kill $!"
+    );
     let mut run = on_terminal(&site, &words);
     run.line();
     let grandchild = run.line().parse().unwrap();
