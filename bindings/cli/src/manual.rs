@@ -48,11 +48,7 @@ const PROCESSES: &[(&str, &str)] = &[
          to that group.",
     ),
     ("When the lock is lost", "they get TERM and CONT, and KILL after --grace."),
-    (
-        "When the command ends",
-        "the lock is released, whatever is left in the background. \"sh -c 'a; b'\" ends with its \
-         shell: let the last command be one of exec.",
-    ),
+    ("When the command ends", "the lock is released, whatever it left in the background."),
     (
         "When fencelock itself is killed (KILL)",
         "the system kills the command too (Linux; not one that gains privileges, and not what the \
@@ -81,15 +77,16 @@ pub(crate) fn completions(shell: Shell, mut command: Command) -> Result<End, Fai
 pub(crate) fn page(of: Option<&str>, mut command: Command) -> Result<End, Failure> {
     command.build();
     let page = match of {
-        None => Man::new(command.clone()),
+        None => command.clone(),
         Some(name) => {
             let found = command.find_subcommand(name);
             let found = found.ok_or_else(|| {
                 Failure::new(USAGE, format!("there is no command {name:?}; see --help"))
             })?;
-            Man::new(found.clone())
+            found.clone()
         }
     };
+    let page = Man::new(page).source(format!("fencelock {}", env!("CARGO_PKG_VERSION")));
     let mut text = Vec::new();
     write(&page, of, &mut text).map_err(|error| Failure::system("manual", error))?;
     output::print(&String::from_utf8_lossy(&text))?;

@@ -34,6 +34,13 @@ pub(crate) struct Options {
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// Run a command while holding the lock
+    ///
+    /// The command gets the lock's name in FENCELOCK_NAME, and the fencing token in FENCELOCK_TOKEN: a
+    /// resource that refuses tokens lower than the highest it has seen is safe even from a command that
+    /// was stopped and goes on after its lock was lost. The lock is renewed while the command runs, and
+    /// released when it ends, whatever it left in the background.
+    ///
+    /// If the lock is lost, the command and what it started get TERM, and KILL after --grace.
     Run(Run),
     /// List the locks that are held or waited for
     Ls(Ls),
@@ -84,14 +91,6 @@ impl Patience {
     }
 }
 
-/// Run a command while holding the lock
-///
-/// The command gets the lock's name in FENCELOCK_NAME, and the fencing token in FENCELOCK_TOKEN: a
-/// resource that refuses tokens lower than the highest it has seen is safe even from a command that
-/// was stopped and goes on after its lock was lost. The lock is renewed while the command runs, and
-/// released when it ends, whatever it left in the background.
-///
-/// If the lock is lost, the command and what it started get TERM, and KILL after --grace.
 #[derive(Args)]
 #[command(after_help = codes(&[RUN_CODES, CODES]), after_long_help = codes(&[RUN_CODES, CODES]))]
 pub(crate) struct Run {
