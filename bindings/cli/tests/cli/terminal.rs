@@ -110,7 +110,7 @@ fn the_command_reads_from_the_terminal() {
 fn a_loss_stops_what_the_command_started_and_nothing_else() {
     let site = Site::file();
     let name = site.name();
-    let inner = "sh -c \"echo \\$\\$; exec sleep 600\"; :";
+    let inner = "exec 2>/dev/null; sh -c \"echo \\$\\$; exec sleep 600\"; :";
     let words = format!(
         "sleep 600 & echo $!; $fencelock run {name} -- sh -c '{inner}'; echo code $?; kill -0 $! && echo alive; kill $!"
     );
