@@ -171,7 +171,7 @@ c: ## build the C library and install it in target/install
 
 cli: ## build the command and install it in target/install, with manual and completions
 	cargo build $(CARGO_FLAGS) -p fencelock-cli
-	bindings/cli/install target/$(PROFILE) target/install
+	bindings/cli/install $(CARGO_TARGET_DIR)/$(PROFILE) target/install
 
 c-header: ## write include/fencelock.h anew from bindings/c/src
 	cargo run $(CARGO_FLAGS) -p fencelock-c-header

@@ -70,9 +70,14 @@ impl Child {
         }
     }
 
-    /// What the command has started until now, beside itself.
+    /// What the command has started until now.
     pub(super) fn started(&self) -> Started {
-        self.reach.started(self.id)
+        match self.status {
+            None => self.reach.started(self.id),
+            // The number of one that has ended may be another's, with other children.
+            Some(_) if self.shares_our_group() => Started::none(),
+            Some(_) => self.reach.started(self.id),
+        }
     }
 
     /// Its exit status, once it has ended.

@@ -36,6 +36,10 @@ pub(super) enum Started {
 }
 
 impl Started {
+    pub(super) fn none() -> Self {
+        Started::Processes(Vec::new())
+    }
+
     pub(super) fn tell(&self, signal: Signal) {
         match self {
             Started::Group(group) => {

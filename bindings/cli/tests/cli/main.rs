@@ -11,6 +11,7 @@ mod flock;
 mod leftovers;
 mod loss;
 mod peers;
+mod readme;
 mod signals;
 mod surroundings;
 mod terminal;
