@@ -29,7 +29,7 @@ RUST_TESTED := --workspace --exclude fencelock-python --exclude fencelock-node
 RUST_EXAMPLES := flash_sale order_code
 
 .PHONY: help demo test test-core test-python test-node test-java test-c test-languages \
-	test-examples python node java c c-header fleets lint lint-rust lint-python lint-node lint-java \
+	test-examples python node java c c-header cli fleets lint lint-rust lint-python lint-node lint-java \
 	deny bench chaos dist clean
 
 help: ## this list
@@ -172,6 +172,10 @@ c: ## build the C library and install it in target/install
 	cargo build $(CARGO_FLAGS) -p fencelock-c
 	bindings/c/install target/$(PROFILE) target/install
 
+cli: ## build the command and install it in target/install, with manual and completions
+	cargo build $(CARGO_FLAGS) -p fencelock-cli
+	bindings/cli/install $(CARGO_TARGET_DIR)/$(PROFILE) target/install
+
 c-header: ## write include/fencelock.h anew from bindings/c/src
 	cargo run $(CARGO_FLAGS) -p fencelock-c-header
 
@@ -223,6 +227,9 @@ dist: .venv/.ready $(NODE_MODULES) ## the packages to publish, below target/dist
 	cp bindings/java/target/fencelock-*.jar target/dist/
 	cargo build --release --locked -p fencelock-c
 	bindings/c/install target/release target/dist/fencelock-c
+	cargo build --release --locked -p fencelock-cli
+	bindings/cli/install target/release target/dist/fencelock-cli
+	tar -C target/dist -czf target/dist/fencelock-cli-$$(uname -s | tr A-Z a-z)-$$(uname -m).tar.gz fencelock-cli
 	tar -C target/dist -czf target/dist/fencelock-c-$$(uname -s | tr A-Z a-z)-$$(uname -m).tar.gz fencelock-c
 
 clean: ## end our servers and remove everything that was built
