@@ -28,7 +28,7 @@ WITH_SERVERS := tests/services/run all
 RUST_TESTED := --workspace --exclude fencelock-python --exclude fencelock-node
 RUST_EXAMPLES := flash_sale order_code
 
-.PHONY: help demo test test-core test-python test-node test-java test-c test-languages \
+.PHONY: help demo picture test test-core test-python test-node test-java test-c test-languages \
 	test-examples python node java c c-header cli fleets lint lint-rust lint-python lint-node lint-java \
 	deny bench chaos dist clean
 
@@ -37,6 +37,11 @@ help: ## this list
 
 demo: ## the flash sale on an embedded backend: every unit of stock is sold once
 	cargo run $(CARGO_FLAGS) -p flash_sale --
+
+picture: ## draw the README's time line anew: a flash sale over Redis in which a holder is killed
+	cargo build $(CARGO_FLAGS) -p flash_sale
+	tests/services/run redis $(SHELL) -c '$(CARGO_TARGET_DIR)/$(PROFILE)/flash_sale --crash --stock 400 \
+		--url "$$FENCELOCK_TEST_REDIS_URL" --picture examples/flash_sale/timeline.svg'
 
 # In the order in which they run; what stands with a + runs side by side, on servers of its own. Each is
 # a target that also works alone, and then builds the binding it needs; here that is a step of its own.
