@@ -29,8 +29,8 @@ RUST_TESTED := --workspace --exclude fencelock-python --exclude fencelock-node
 RUST_EXAMPLES := flash_sale order_code
 
 .PHONY: help demo picture test test-core test-python test-node test-java test-c test-languages \
-	test-examples python node java c c-header cli fleets lint lint-rust lint-python lint-node lint-java \
-	deny bench chaos dist clean
+	test-examples python node java c c-header cli fleets lint lint-rust lint-python lint-node \
+	deny bench chaos dist docs clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -58,7 +58,7 @@ test: export TEST_STEPS := \
 	c \
 	lint-python \
 	lint-node \
-	lint-java \
+	docs \
 	test-python+test-node \
 	test-java+test-examples \
 	test-c \
@@ -184,7 +184,7 @@ cli: ## build the command and install it in target/install, with manual and comp
 c-header: ## write include/fencelock.h anew from bindings/c/src
 	cargo run $(CARGO_FLAGS) -p fencelock-c-header
 
-lint: lint-rust lint-python lint-node lint-java ## format, clippy, licences and sources, ruff, mypy, biome, Javadoc
+lint: lint-rust lint-python lint-node docs ## format, clippy, licences and sources, ruff, mypy, biome, references without a warning
 
 lint-rust:
 	cargo fmt --all --check
@@ -209,9 +209,15 @@ lint-python: .venv/.ready
 lint-node: $(NODE_MODULES)
 	bindings/node/node_modules/.bin/biome check --error-on-warnings --config-path=bindings/node
 
-# javac's warnings are errors in every build; this is the rest.
-lint-java:
+# What no one documents, a link that leads nowhere and any other warning is an error here.
+docs: $(if $(PYTHON_IS_BUILT),,python) $(NODE_MODULES) ## the reference of each language, below target/docs
+	RUSTDOCFLAGS='-D warnings' cargo doc $(CARGO_FLAGS) --no-deps -p fencelock
+	@mkdir -p target/docs && rm -rf target/docs/*
+	cp -r target/doc target/docs/rust
+	$(VENV)/python -W error -m pdoc --docformat google fencelock -o target/docs/python
+	cd bindings/node && node_modules/.bin/typedoc
 	$(MVN) -f bindings/java/pom.xml compile javadoc:javadoc
+	cp -r bindings/java/target/reports/apidocs target/docs/java
 
 deny: ## install cargo-deny below target/tools, for `make lint`
 	cargo install --locked --root target/tools cargo-deny@0.20.2

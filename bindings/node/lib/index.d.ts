@@ -31,11 +31,13 @@ export interface LockOptions {
   metadata?: string
 }
 
+/** How long a call waits. */
 export interface WaitOptions {
   /** Milliseconds; none = for ever, 0 = one attempt, which can succeed. At most 10 years. */
   timeout?: number
 }
 
+/** How long a call waits, and what else ends the wait. */
 export interface AcquireOptions extends WaitOptions {
   /** Aborted, it ends the wait, which then rejects with the signal's reason. */
   signal?: AbortSignal
@@ -203,6 +205,7 @@ export class Lease implements AsyncDisposable, Disposable {
 
 /** What the backend knew of one name at one instant: for people and tools, never for decisions. */
 export interface LockInfo {
+  /** The name of the lock, without prefix or root. */
   name: string
   /** `held` by a lease of this library, `foreign`: by another client. */
   state: 'free' | 'held' | 'foreign'
@@ -222,8 +225,11 @@ export interface LockInfo {
 
 /** One contender of a queue. */
 export interface WaiterInfo {
+  /** The owner id of this place in the queue. */
   owner: string
+  /** For how many milliseconds it has been waiting. */
   waitingMs: number
+  /** The text that its lock was made with. */
   metadata: string | null
 }
 
@@ -246,60 +252,72 @@ export type ErrorCode =
  * to do; passwords never appear in it.
  */
 export class FencelockError extends Error {
+  /** What went wrong, for programs. */
   readonly code: ErrorCode
 }
 
 /** The wait for the lock reached its time limit. Nothing is left behind. */
 export class LockTimeout extends FencelockError {
+  /** `TIMEOUT`, always. */
   readonly code: 'TIMEOUT'
 }
 
 /** The lease passed its deadline, or the backend says that it is not ours. Final. */
 export class LockLost extends FencelockError {
+  /** `LOST`, always. */
   readonly code: 'LOST'
 }
 
 /** The call was cancelled. An aborted acquire rejects with the signal's reason instead. */
 export class Cancelled extends FencelockError {
+  /** `CANCELLED`, always. */
   readonly code: 'CANCELLED'
 }
 
 /** The client has been closed, or the process is ending. */
 export class Closed extends FencelockError {
+  /** `CLOSED`, always. */
   readonly code: 'CLOSED'
 }
 
 /** Not in Node, which does not fork in this sense. */
 export class Forked extends FencelockError {
+  /** `FORKED`, always. */
   readonly code: 'FORKED'
 }
 
 /** A name, option, timeout or URL is not allowed; the message says what is. */
 export class InvalidArgument extends FencelockError {
+  /** `INVALID_ARGUMENT`, always. */
   readonly code: 'INVALID_ARGUMENT'
 }
 
 /** The server, the URL scheme or the stored layout is not one that this version can use. */
 export class Unsupported extends FencelockError {
+  /** `UNSUPPORTED`, always. */
   readonly code: 'UNSUPPORTED'
 }
 
 /** The backend did not answer, or cannot serve locks now. */
 export class Unavailable extends FencelockError {
+  /** `UNAVAILABLE`, always. */
   readonly code: 'UNAVAILABLE'
 }
 
 /** The backend refused the credentials, or they lack a right that the lock needs. */
 export class AuthFailed extends FencelockError {
+  /** `AUTH_FAILED`, always. */
   readonly code: 'AUTH_FAILED'
 }
 
 /** Something that is not a lock stands where the lock should be; it was left untouched. */
 export class Conflict extends FencelockError {
+  /** `CONFLICT`, always. */
   readonly code: 'CONFLICT'
 }
 
 /** A fault of this library. */
 export class Internal extends FencelockError {
+  /** `INTERNAL`, always. */
   readonly code: 'INTERNAL'
 }
