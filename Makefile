@@ -24,11 +24,11 @@ LOGS := $(CURDIR)/target/test-logs
 WITH_SERVERS := tests/services/run all
 
 # Bindings that are modules of a host are left out of `cargo test`: they have no main, and link only
-# inside their host, whose own test tool tests them.
-RUST_TESTED := --workspace --exclude fencelock-python --exclude fencelock-node
+# inside their host, whose own test tool tests them. The command has a step of its own.
+RUST_TESTED := --workspace --exclude fencelock-python --exclude fencelock-node --exclude fencelock-cli
 RUST_EXAMPLES := flash_sale order_code
 
-.PHONY: help demo picture test test-core test-python test-node test-java test-c test-languages \
+.PHONY: help demo picture test test-core test-python test-node test-java test-c test-cli test-languages \
 	test-examples python node java c c-header cli fleets lint lint-rust lint-python lint-node \
 	deny bench chaos dist docs clean
 
@@ -56,13 +56,14 @@ test: export TEST_STEPS := \
 	node \
 	java \
 	c \
+	cli \
 	lint-python \
 	lint-node \
 	docs \
 	test-python+test-node \
 	test-java+test-examples \
 	test-c \
-	test-languages
+	test-languages+test-cli
 test: ## everything, with real servers; the last line is the total
 	@rm -rf $(LOGS) && mkdir -p $(LOGS)
 	@tests/steps $(LOGS) $$TEST_STEPS || true
@@ -112,6 +113,9 @@ test-c: $(if $(C_IS_BUILT),,c) ## the C tests, with real servers; again with Add
 	RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/bindings/c/tests/rustc-asan cargo rustc $(C_HOOKS)
 	FENCELOCK_TEST_TURNS=5000 tests/services/run redis $(C_TESTS) asan \
 		--junit $(LOGS)/test-c-asan.xml $(C_WATCHED)
+
+test-cli: ## the tests of the command, with real servers
+	$(WITH_SERVERS) cargo test $(CARGO_FLAGS) -p fencelock-cli --no-fail-fast
 
 test-languages: $(if $(PYTHON_IS_BUILT),,python) $(if $(NODE_IS_BUILT),,node) $(if $(JAVA_IS_BUILT),,java) \
 		$(if $(C_IS_BUILT),,c) ## one process of each language contends for one lock, over each server
