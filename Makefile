@@ -118,11 +118,11 @@ test-cli: ## the tests of the command, with real servers
 	$(WITH_SERVERS) cargo test $(CARGO_FLAGS) -p fencelock-cli --no-fail-fast
 
 test-languages: $(if $(PYTHON_IS_BUILT),,python) $(if $(NODE_IS_BUILT),,node) $(if $(JAVA_IS_BUILT),,java) \
-		$(if $(C_IS_BUILT),,c) ## one process of each language contends for one lock, over each server
+		$(if $(C_IS_BUILT),,c) fleets ## one process of each language contends for one lock, over each server
 	@mkdir -p $(LOGS)
 	cargo build $(CARGO_FLAGS) -p fencelock-languages
 	FENCELOCK_TEST_BUILT=$(CARGO_TARGET_DIR)/$(PROFILE) $(WITH_SERVERS) $(VENV)/python -m pytest \
-		tests/languages --junitxml=$(LOGS)/test-languages.xml
+		tests/languages tests/fleets --junitxml=$(LOGS)/test-languages.xml
 
 test-examples: $(if $(PYTHON_IS_BUILT),,python) $(if $(NODE_IS_BUILT),,node) ## the examples over each backend, and their own tests
 	@mkdir -p $(LOGS)
