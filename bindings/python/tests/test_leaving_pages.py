@@ -6,6 +6,7 @@ tests raise an unguarded number: what two do at once is lost.
 
 import re
 import sys
+import textwrap
 import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -48,7 +49,11 @@ class Page:
             title = rf"^##+ {re.escape(heading)}$"
             found = re.search(rf"{title}(.*?)(?=^##+ |\Z)", self.text, re.MULTILINE | re.DOTALL)
             assert found, heading
-            blocks += re.findall(r"^```python\n(.*?)^```$", found[1], re.MULTILINE | re.DOTALL)
+            # Also those within a list.
+            blocks += map(
+                textwrap.dedent,
+                re.findall(r"^ *```python\n(.*?)^ *```$", found[1], re.MULTILINE | re.DOTALL),
+            )
         code = "\n".join(blocks)
         for old, new in self.replaced.items():
             code = code.replace(old, new)
@@ -89,6 +94,49 @@ def mongodb() -> Iterator[Page]:
             },
         )
         server.drop_database(database)
+
+
+@pytest.fixture
+def redis() -> Page:
+    """The page, with a key of the test's own."""
+    return Page(
+        "redis/LEAVING-REDIS-PY-AND-SETNX.md",
+        {
+            "redis://127.0.0.1/0": server_url("redis").rstrip("/") + "/0",
+            "product/123": f"product/{uuid.uuid4()}",
+        },
+    )
+
+
+@pytest.mark.parametrize("before", ["redis-py's `Lock`", "written by hand"])
+def test_g1_leaving_a_string_key_in_one_release(redis: Page, tmp_path: Path, before: str) -> None:
+    assert redis.uses_all_that_is_replaced()
+    assert_none_is_lost([redis.code(f"Before: {before}"), redis.code("After")], tmp_path)
+
+
+def test_g1_leaving_a_string_key_is_verified_as_the_page_says(redis: Page) -> None:
+    with Program.of(sys.executable, "-c", redis.code("Step by step")) as program:
+        assert program.end() == ""
+
+
+@pytest.fixture
+def kazoo() -> Iterator[Page]:
+    """The page on kazoo, with a root of the test's own, which the old code makes."""
+    url, root = server_url("zookeeper"), f"/leaving-{uuid.uuid4()}"
+    hosts = url.removeprefix("zookeeper://").split("/")[0]
+    client = KazooClient(hosts)
+    client.start()
+    client.ensure_path(f"{root}/product-123")
+    replaced = {"127.0.0.1:2181": hosts, "/locks": root}
+    yield Page("zookeeper/LEAVING-CURATOR-AND-KAZOO.md", replaced)
+    client.delete(root, recursive=True)
+    client.stop()
+    client.close()
+
+
+def test_g1_leaving_kazoo_in_one_release(kazoo: Page, tmp_path: Path) -> None:
+    releases = [kazoo.code("From kazoo: before"), kazoo.code("From kazoo: after")]
+    assert_none_is_lost(releases, tmp_path)
 
 
 OLD, BOTH, OURS = (
