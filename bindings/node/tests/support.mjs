@@ -83,13 +83,16 @@ export function busy(ms) {
   while (performance.now() < end);
 }
 
+/** Where the packages are found by their names, ours among them. */
+const HOME = fileURLToPath(new URL('..', import.meta.url))
+
 /** A program in a process of its own, talked to by lines. It can use `fencelock`. */
 export class Program {
   constructor(t, code, ...args) {
     this.process = spawn(
       process.execPath,
       ['--input-type=module', '-e', `import * as fencelock from '${PACKAGE}'\n${code}`, ...args],
-      { stdio: ['pipe', 'pipe', 'pipe'] },
+      { stdio: ['pipe', 'pipe', 'pipe'], cwd: HOME },
     )
     this.output = ''
     this.errors = ''
