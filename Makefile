@@ -29,7 +29,7 @@ RUST_TESTED := --workspace --exclude fencelock-python --exclude fencelock-node -
 RUST_EXAMPLES := flash_sale order_code
 
 .PHONY: help demo picture test test-core test-python test-node test-java test-c test-cli test-languages \
-	test-examples python node java c c-header cli fleets lint lint-rust lint-python lint-node \
+	test-examples test-docs python node java c c-header cli fleets lint lint-rust lint-python lint-node \
 	deny bench chaos dist docs clean
 
 help: ## this list
@@ -49,6 +49,7 @@ test: export PYTHON_IS_BUILT := 1
 test: export NODE_IS_BUILT := 1
 test: export JAVA_IS_BUILT := 1
 test: export C_IS_BUILT := 1
+test: export CLI_IS_BUILT := 1
 test: export TEST_STEPS := \
 	lint-rust \
 	test-core \
@@ -63,7 +64,7 @@ test: export TEST_STEPS := \
 	test-python+test-node \
 	test-java+test-examples \
 	test-c \
-	test-languages+test-cli
+	test-languages+test-cli+test-docs
 test: ## everything, with real servers; the last line is the total
 	@rm -rf $(LOGS) && mkdir -p $(LOGS)
 	@tests/steps $(LOGS) $$TEST_STEPS || true
@@ -132,6 +133,11 @@ test-examples: $(if $(PYTHON_IS_BUILT),,python) $(if $(NODE_IS_BUILT),,node) ## 
 	$(WITH_SERVERS) $(VENV)/python -m pytest examples \
 		--junitxml=$(LOGS)/test-examples-python.xml
 	$(WITH_SERVERS) $(call NODE_TEST,test-examples-node) examples/*_node/*.test.mjs
+
+test-docs: $(if $(PYTHON_IS_BUILT),,python) $(if $(NODE_IS_BUILT),,node) $(if $(JAVA_IS_BUILT),,java) \
+		$(if $(C_IS_BUILT),,c) $(if $(CLI_IS_BUILT),,cli) ## the code blocks and links of the pages, with real servers
+	@mkdir -p $(LOGS)
+	$(WITH_SERVERS) $(VENV)/python -m pytest tests/docs --junitxml=$(LOGS)/test-docs.xml
 
 # The stamp is newer than the pins exactly when the environment has them.
 .venv/.ready: tests/requirements.txt
@@ -203,6 +209,7 @@ lint-python: .venv/.ready
 	$(VENV)/mypy --strict tests/summary tests/services/servers.py
 	MYPYPATH=bindings/python/python $(VENV)/mypy --strict tests/bench/peers.py
 	MYPYPATH=bindings/python/python $(VENV)/mypy --strict tests/languages
+	MYPYPATH=bindings/python/python $(VENV)/mypy --strict tests/docs
 	MYPYPATH=tests/fleets $(VENV)/mypy --strict --disable-error-code=import-untyped tests/fleets
 	MYPYPATH=bindings/python/python $(VENV)/mypy --strict examples/flash_sale_python
 	MYPYPATH=bindings/python/python $(VENV)/mypy --strict examples/order_code_python
