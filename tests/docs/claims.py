@@ -32,6 +32,9 @@ class Claim:
 
 
 CLAIMS = [
+    Claim(
+        "core/src/FENCING.md", ["python", "sql", "lua"], "tests/docs/test_fencing.py", "FENCING.md"
+    ),
     Claim("README.md", ["rust"], "core/src/lib.rs", "README.md"),
     Claim(
         "README.md", ["sh"], "bindings/cli/tests/cli/readme.rs", "Quick start: the shell", "Quick*"
