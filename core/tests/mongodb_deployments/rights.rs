@@ -2,29 +2,36 @@
 //! `changeStream` a hand-off is told at once, without it contenders find it by reading, and with
 //! `createIndex` documents that nobody has used for a day are deleted.
 
-use mongodb::bson::doc;
+use mongodb::bson::{Document, doc};
 
 use super::*;
 use crate::mongo_set::MongoSet;
 
 const ALL: [&str; 4] = ["find", "insert", "update", "changeStream"];
 
-/// A user with these rights on the collection and no others.
+/// The commands of the page for users, which is what is tested.
+fn commands() -> [Document; 2] {
+    let page = include_str!("../../src/backend/mongodb/RIGHTS.md");
+    let mut blocks = page.split("```json\n").skip(1).map(|rest| rest.split("```").next().unwrap());
+    [(); 2].map(|()| serde_json::from_str(blocks.next().unwrap()).unwrap())
+}
+
+/// A user as the page makes it, but with these actions. The name is also that of the role.
 fn user_with(set: &MongoSet, name: &str, actions: &[&str]) -> String {
+    let [mut role, mut user] = commands();
+    let privilege = role.get_array_mut("privileges").unwrap()[0].as_document_mut().unwrap();
+    let documented = privilege.insert("actions", actions.to_vec()).unwrap();
+    assert_eq!(documented, ALL.to_vec().into(), "the page has what is tested");
+    role.insert("createRole", name);
+    role.insert("writeConcern", doc! { "w": 3 });
+    user.insert("createUser", name);
+    user.get_array_mut("roles").unwrap()[0].as_document_mut().unwrap().insert("role", name);
     tokio::task::block_in_place(|| {
         let primary = &set.members[set.primary()];
-        let role = format!("{name}-role");
-        primary.admin(doc! {
-            "createRole": &role,
-            "privileges": [{
-                "resource": { "db": "fencelock", "collection": "locks" }, "actions": actions.to_vec(),
-            }],
-            "roles": [],
-            "writeConcern": { "w": 3 },
-        });
-        primary.create_user(name, "sesame", doc! { "role": role, "db": "admin" });
+        primary.admin(role);
+        primary.admin(user);
     });
-    format!("{}&authSource=admin", set.url_as(name, "sesame"))
+    format!("{}&authSource=admin", set.url_as(name, "secret"))
 }
 
 /// Takes the lock, hands it over, and asks for everything else.
@@ -70,7 +77,7 @@ async fn the_smallest_role_is_enough_and_each_missing_right_is_reported_at_acqui
     assert_eq!(error.kind().code(), "AUTH_FAILED", "{error}");
     assert!(!format!("{error} {error:?}").contains("hunter2"));
     // Without a user one may connect, but not lock.
-    let url = set.url_as("all", "sesame").replace("all:sesame@", "");
+    let url = set.url_as("all", "secret").replace("all:secret@", "");
     let client = Client::connect(&url).await.unwrap();
     let error = client.lock("b").unwrap().acquire().await.unwrap_err();
     assert_eq!(error.kind().code(), "AUTH_FAILED", "{error}");

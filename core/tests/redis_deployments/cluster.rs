@@ -380,6 +380,33 @@ async fn conflicts_and_missing_scripts_are_met_at_acquire() {
     assert_eq!(error.unwrap_err().kind().code(), "UNSUPPORTED");
 }
 
+/// The rights that the page for users has, and what it says a cluster needs besides.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn g10_the_smallest_user_of_a_cluster() {
+    let page = include_str!("../../src/backend/redis/RIGHTS.md");
+    let command = page.lines().find(|line| line.starts_with("ACL SETUSER fencelock")).unwrap();
+    assert!(page.contains("| `+cluster\\|slots` | a cluster"), "the page names the right");
+    let cluster = RedisCluster::start();
+    let url = cluster.url().replace("redis-cluster://", "redis-cluster://fencelock:secret@");
+    let command: Vec<_> = command.split(' ').collect();
+    for node in 0..3 {
+        cluster.ask::<()>(node, &command);
+    }
+    let error = Client::connect(&url).await.unwrap_err();
+    assert_eq!(error.kind().code(), "AUTH_FAILED", "{error}");
+    for node in 0..3 {
+        cluster.ask::<()>(node, &["ACL", "SETUSER", "fencelock", "+cluster|slots"]);
+    }
+    let client = Client::connect(&url).await.unwrap();
+    for node in 0..3 {
+        let lock = lock(&client, &name_at(&cluster, node), ms(30_000));
+        let lease = lock.acquire().await.unwrap();
+        let waiting = queue_up(&client, &lock).await;
+        lease.release().await.unwrap();
+        soon("the hand-off", waiting).await.unwrap().release().await.unwrap();
+    }
+}
+
 /// Half of the contenders are of a client that stops without a word.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn g4_g7_dead_contenders_are_passed_over_and_no_helper_key_stays() {

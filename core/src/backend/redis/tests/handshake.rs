@@ -8,31 +8,20 @@ use crate::ErrorKind;
 use crate::backend::{Renewal, Renewed, Verdict};
 use crate::period::Term;
 
-/// The smallest rights with which everything works. Keep this and the README the same.
-const RIGHTS: &[&str] = &[
-    "resetchannels",
-    "~fencelock:*",
-    "&fencelock:~fl1:w:*",
-    "-@all",
-    "+eval",
-    "+evalsha",
-    "+get",
-    "+set",
-    "+del",
-    "+exists",
-    "+pttl",
-    "+pexpire",
-    "+time",
-    "+zadd",
-    "+zrem",
-    "+zrank",
-    "+zscore",
-    "+zrange",
-    "+zpopmin",
-    "+publish",
-    "+subscribe",
-    "+scan",
-];
+/// The smallest rights with which everything works, as the page for users has them.
+fn rights() -> Vec<&'static str> {
+    let page = include_str!("../RIGHTS.md");
+    let command = "ACL SETUSER fencelock on >secret ";
+    page.lines().find_map(|line| line.strip_prefix(command)).unwrap().split(' ').collect()
+}
+
+fn rights_without(missing: &str) -> Vec<&'static str> {
+    let mut rights = rights();
+    let all = rights.len();
+    rights.retain(|right| *right != missing);
+    assert_eq!(rights.len(), all - 1, "the page has {missing}");
+    rights
+}
 
 fn add_user(server: &RedisServer, name: &str, rights: &[&str]) -> String {
     let () = redis::cmd("ACL")
@@ -46,7 +35,7 @@ fn add_user(server: &RedisServer, name: &str, rights: &[&str]) -> String {
 #[tokio::test]
 async fn the_smallest_rights_are_enough_for_everything() {
     let server = RedisServer::start();
-    let (redis, wakeups) = connect(&add_user(&server, "locker", RIGHTS)).await;
+    let (redis, wakeups) = connect(&add_user(&server, "locker", &rights())).await;
     let mut scene = Scene { raw: raw(server.port()), server, redis, wakeups };
     let (holder, token) = scene.hold(TTL).await;
     let [first, second] = [place("n", TTL), place("n", TTL)];
@@ -80,13 +69,11 @@ async fn the_smallest_rights_are_enough_for_everything() {
 #[tokio::test]
 async fn g10_a_missing_right_shows_when_the_client_connects() {
     let server = RedisServer::start();
-    let needed_for_locks = RIGHTS.iter().filter(|right| !["+subscribe", "+scan"].contains(right));
-    for missing in needed_for_locks.filter(|right| right.starts_with(['+', '~', '&'])) {
-        // `+evalsha` is asked for only when a script is known, at the first lock.
-        if *missing == "+evalsha" {
-            continue;
-        }
-        let rights: Vec<_> = RIGHTS.iter().filter(|right| *right != missing).copied().collect();
+    // These are for something else, or (`+evalsha`) asked for when a script is known, at the first lock.
+    let later = ["+subscribe", "+scan", "+evalsha"];
+    let asked_for = rights().into_iter().filter(|right| right.starts_with(['+', '~', '&']));
+    for missing in asked_for.filter(|right| !later.contains(right)) {
+        let rights = rights_without(missing);
         let error = connect_error(&add_user(&server, "weak", &rights)).await;
         assert_eq!(error.kind(), ErrorKind::AuthFailed, "without {missing}: {error}");
         let text = error.to_string().to_lowercase();
@@ -95,8 +82,7 @@ async fn g10_a_missing_right_shows_when_the_client_connects() {
         }
         assert!(!text.contains("p@ss"), "{error}");
     }
-    let rights: Vec<_> = RIGHTS.iter().filter(|right| **right != "+evalsha").copied().collect();
-    let (redis, _) = connect(&add_user(&server, "weak", &rights)).await;
+    let (redis, _) = connect(&add_user(&server, "weak", &rights_without("+evalsha"))).await;
     let error = redis.contend(&place("n", TTL), Mode::Intro).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::AuthFailed);
 }
@@ -104,14 +90,51 @@ async fn g10_a_missing_right_shows_when_the_client_connects() {
 #[tokio::test]
 async fn g10_without_the_right_to_subscribe_locks_still_work() {
     let server = RedisServer::start();
-    let rights: Vec<_> = RIGHTS.iter().filter(|right| **right != "+subscribe").copied().collect();
-    let (redis, wakeups) = connect(&add_user(&server, "deaf", &rights)).await;
+    let user = add_user(&server, "deaf", &rights_without("+subscribe"));
+    let (redis, wakeups) = connect(&user).await;
     let scene = Scene { raw: raw(server.port()), server, redis, wakeups };
     let (holder, token) = scene.hold(TTL).await;
     let waiting = place("n", TTL);
     queued(scene.intro(&waiting).await);
     scene.redis.release(&holder, Some(token), false).await.unwrap();
     granted(scene.again(&waiting).await);
+}
+
+#[tokio::test]
+async fn g10_without_the_right_to_scan_only_list_is_refused() {
+    let server = RedisServer::start();
+    let (redis, wakeups) = connect(&add_user(&server, "near", &rights_without("+scan"))).await;
+    let scene = Scene { raw: raw(server.port()), server, redis, wakeups };
+    let (holder, token) = scene.hold(TTL).await;
+    let error = scene.redis.list().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::AuthFailed, "{error}");
+    assert!(scene.redis.inspect(&holder.name).await.unwrap().queue.is_empty());
+    let verdict = scene.redis.release(&holder, Some(token), true).await.unwrap();
+    assert_eq!(verdict, Verdict::Released);
+}
+
+#[tokio::test]
+async fn g10_another_database_needs_the_right_to_select_it() {
+    let server = RedisServer::start();
+    let url = add_user(&server, "locker", &rights());
+    let error = connect_error(&format!("{url}3")).await;
+    assert_eq!(error.kind(), ErrorKind::AuthFailed, "{error}");
+    add_user(&server, "locker", &[&rights()[..], &["+select"]].concat());
+    let (redis, _) = connect(&format!("{url}3")).await;
+    granted(redis.contend(&place("n", TTL), Mode::Intro).await.unwrap());
+}
+
+#[tokio::test]
+async fn g10_the_smallest_rights_with_another_prefix() {
+    let server = RedisServer::start();
+    let theirs: Vec<_> =
+        rights().iter().map(|right| right.replace("fencelock:", "shop:")).collect();
+    let theirs: Vec<_> = theirs.iter().map(String::as_str).collect();
+    let url = add_user(&server, "shop", &theirs);
+    let redis = connect_with_prefix(&url, "shop:").await;
+    granted(redis.contend(&place("n", TTL), Mode::Intro).await.unwrap());
+    let error = connect_error(&url).await;
+    assert_eq!(error.kind(), ErrorKind::AuthFailed, "locks of another prefix: {error}");
 }
 
 #[tokio::test]
