@@ -39,7 +39,6 @@ CLAIMS = [
     Claim(
         "README.md", ["sh"], "bindings/cli/tests/cli/readme.rs", "Quick start: the shell", "Quick*"
     ),
-    Claim("README.md", ["javascript"], "core/tests/mongodb_deployments/rights.rs", "changeStream"),
     Claim("core/src/contract.md", [""], "core/src/lib.rs", "contract.md"),
     Claim("bindings/cli/README.md", ["sh"], "bindings/cli/tests/cli/readme.rs", "Usage", "Usage"),
     Claim(
@@ -55,6 +54,18 @@ CLAIMS = [
         "MIGRATION.md",
     ),
     Claim("bindings/java/LEAVING-*.md", ["java"], "tests/fleets/test_java_pages.py", "LEAVING-"),
+    Claim(
+        "core/src/backend/zookeeper/LEAVING-CURATOR-AND-KAZOO.md",
+        ["java"],
+        "tests/fleets/test_java_pages.py",
+        "LEAVING-CURATOR-AND-KAZOO.md",
+    ),
+    Claim(
+        "bindings/node/LEAVING-REDLOCK.md",
+        ["js"],
+        "bindings/node/tests/leaving.test.mjs",
+        "LEAVING-REDLOCK.md",
+    ),
     Claim(
         "bindings/node/README.md", ["js", "ts"], "bindings/node/tests/package.test.mjs", "README.md"
     ),

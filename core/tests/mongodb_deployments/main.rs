@@ -1,9 +1,11 @@
 //! MongoDB as it runs in production: members that die, freeze, step down or are cut off, users
-//! with few rights, many first users at once. Real servers, started by each test.
+//! with few rights, TLS, many first users at once. Real servers, started by each test.
 
 // A test that cannot go on has failed; the lint's own exception covers only #[test] functions.
 #![allow(clippy::unwrap_used)]
 
+#[path = "../support/authority.rs"]
+mod authority;
 #[path = "../support/background.rs"]
 mod background;
 #[allow(dead_code, reason = "shared with other tests")]
@@ -29,6 +31,7 @@ use fencelock::{Client, Lease, Lock, LockOptions};
 mod failover;
 mod first_use;
 mod rights;
+mod tls;
 
 const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)

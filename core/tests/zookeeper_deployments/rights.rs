@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use fencelock::{Client, LockState};
 use zookeeper_client as zk;
 
-use crate::site::{lock, ms, soon};
+use crate::site::{lock, ms, queue_up, soon};
 
 fn hosts() -> String {
     let url = std::env::var("FENCELOCK_TEST_ZOOKEEPER_URL")
@@ -57,6 +57,71 @@ async fn missing_rights_are_told_at_acquire_and_never_first_at_release() {
         }
         client.close().await;
     }
+}
+
+/// User, root and rights as the page for users has them.
+fn documented() -> (&'static str, &'static str, &'static str) {
+    let page = include_str!("../../src/backend/zookeeper/RIGHTS.md");
+    let after = |command| page.lines().find_map(|line| line.strip_prefix(command)).unwrap();
+    let (root, rights) = after("create ").split_once(" \"\" auth::").unwrap();
+    (after("addauth digest "), root, rights)
+}
+
+/// Makes the root as the page says, but with these rights, in a chroot of its own.
+async fn root_with(rights: &str) -> String {
+    let (_raw, chroot) = node(&[zk::Permission::CREATE]).await;
+    let (user, root, _) = documented();
+    let maker = zk::Client::connector().with_auth("digest", user.as_bytes());
+    let maker = maker.connect(&hosts()).await.unwrap();
+    let permission = |letter| match letter {
+        'c' => zk::Permission::CREATE,
+        'r' => zk::Permission::READ,
+        _ => panic!("{letter} is for none of our requests"),
+    };
+    let rights = rights.chars().map(permission).fold(zk::Permission::NONE, |all, one| all | one);
+    let acls = [zk::Acl::new_const(rights, "auth", "")];
+    let options = zk::CreateMode::Persistent.with_acls(zk::Acls::new(&acls));
+    maker.create(&format!("{chroot}{root}"), b"", &options).await.unwrap();
+    chroot
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_smallest_rights_on_the_root_are_enough_and_each_is_needed() {
+    let (user, _, rights) = documented();
+    let user = format!("{user}@");
+    let chroot = root_with(rights).await;
+    let ours = client(&user, &chroot).await;
+    let name = lock(&ours, "a", ms(2_000));
+    let lease = name.acquire().await.unwrap();
+    lease.renew().await.unwrap();
+    let waiting = queue_up(&ours, &name).await;
+    assert_eq!(ours.inspect("a").await.unwrap().queue.len(), 1);
+    lease.release().await.unwrap();
+    let next = soon("the hand-off", waiting).await.unwrap();
+    assert_eq!(ours.list().await.unwrap().len(), 1);
+    for stranger in ["", "bob:secret@"] {
+        let theirs = client(stranger, &chroot).await;
+        for error in [
+            lock(&theirs, "a", ms(2_000)).acquire().await.unwrap_err(),
+            lock(&theirs, "b", ms(2_000)).acquire().await.unwrap_err(),
+            theirs.force_release("a").await.unwrap_err(),
+            theirs.inspect("a").await.unwrap_err(),
+            theirs.list().await.unwrap_err(),
+        ] {
+            assert_eq!(error.kind().code(), "AUTH_FAILED", "{stranger}: {error}");
+        }
+    }
+    assert!(ours.force_release("a").await.unwrap());
+    drop(next);
+
+    let without_create = client(&user, &root_with(&rights.replace('c', "")).await).await;
+    let error = lock(&without_create, "a", ms(2_000)).acquire().await.unwrap_err();
+    assert_eq!(error.kind().code(), "AUTH_FAILED", "{error}");
+    let without_read = client(&user, &root_with(&rights.replace('r', "")).await).await;
+    let lease = lock(&without_read, "a", ms(2_000)).acquire().await.unwrap();
+    let error = without_read.list().await.unwrap_err();
+    assert_eq!(error.kind().code(), "AUTH_FAILED", "{error}");
+    lease.release().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
