@@ -5,6 +5,7 @@ import java.time.Duration;
 import java.time.Instant;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Consumer;
 import net.javacrumbs.shedlock.core.LockConfiguration;
@@ -75,15 +76,16 @@ final class ShedLockPage {
         try (JedisPool pool = new JedisPool(url);
                 Fencelock client =
                         Fencelock.connect(url, ClientOptions.defaults().prefix("job-lock:default:"))) {
-            Duration atMost = Duration.ofMillis(50);
+            RustLock ours = client.lock(name);
+            client.inspect(name); // from here on, nothing is loaded or connected
+            Duration atMost = Duration.ofMillis(1_500);
             SimpleLock old =
                     new JedisLockProvider(pool)
                             .lock(new LockConfiguration(Instant.now(), name, atMost, Duration.ZERO))
                             .orElseThrow();
-            RustLock ours = client.lock(name);
             System.out.println("the same key: " + !ours.tryLock());
-            Thread.sleep(100); // it takes longer than it said
-            System.out.println("ours: " + ours.tryLock());
+            // The old holder takes longer than it said.
+            System.out.println("ours: " + ours.tryLock(60, TimeUnit.SECONDS));
             old.unlock();
             System.out.println("its unlock deletes ours: " + client.inspect(name).state());
         }
