@@ -167,3 +167,37 @@ async fn sentinels_that_do_not_help_are_named() {
     let client = Client::connect_with(&url, with(PASSWORD)).await.unwrap();
     client.lock("a").unwrap().acquire().await.unwrap().release().await.unwrap();
 }
+
+/// The two users that the page for users has: one at the servers, one at the sentinels.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn g10_the_smallest_users_behind_sentinel() {
+    let page = include_str!("../../src/backend/redis/RIGHTS.md");
+    let command = |user: &str| {
+        let start = format!("ACL SETUSER {user} on >");
+        let line = page.lines().find(|line| line.starts_with(&start)).unwrap();
+        line.split(' ').collect::<Vec<_>>()
+    };
+    let service = RedisService::start_locked();
+    let everywhere = |command: &[&str]| {
+        let url = service.url();
+        let (_, hosts) = url.split_once("//").unwrap();
+        for host in hosts.split('/').next().unwrap().split(',') {
+            let (_, port) = host.split_once(':').unwrap();
+            ask::<()>(port.parse().unwrap(), command).unwrap();
+        }
+    };
+    ask::<()>(service.primary(), &command("fencelock")).unwrap();
+    everywhere(&command("looker"));
+    let url = service.url().replace("redis-sentinel://", "redis-sentinel://fencelock:secret@");
+    let options = || ClientOptions::new().sentinel_user("looker").sentinel_password("secret");
+    let client = Client::connect_with(&url, options()).await.unwrap();
+    let lock = lock(&client, "a", LONG);
+    let lease = lock.acquire().await.unwrap();
+    let waiting = queue_up(&client, &lock).await;
+    lease.release().await.unwrap();
+    soon("the hand-off", waiting).await.unwrap().release().await.unwrap();
+
+    everywhere(&["ACL", "SETUSER", "looker", "-@all"]);
+    let error = Client::connect_with(&url, options()).await.unwrap_err();
+    assert_eq!(error.kind().code(), "AUTH_FAILED", "{error}");
+}
