@@ -69,6 +69,19 @@ CLAIMS = [
     Claim(
         "bindings/node/README.md", ["js", "ts"], "bindings/node/tests/package.test.mjs", "README.md"
     ),
+    Claim(
+        "bindings/uniffi/README.md",
+        ["kotlin"],
+        "bindings/uniffi/kotlin/tests/dev/fencelock/kotlin/PagesTest.kt",
+        "README",
+    ),
+    # Run only where there is a Swift toolchain, as the page says itself.
+    Claim(
+        "bindings/uniffi/README.md",
+        ["swift"],
+        "bindings/uniffi/swift/Tests/FencelockTests/FencelockTests.swift",
+        "README",
+    ),
     Claim("bindings/c/README.md", ["cmake"], "bindings/c/tests/package", "find_package"),
     Claim(
         "core/src/backend/*/LEAVING-*.md",

@@ -3,6 +3,7 @@
 import re
 import signal
 import subprocess
+import sys
 import uuid
 from pathlib import Path
 
@@ -61,7 +62,7 @@ await client.lock(NAME).using(async () => {
 })
 """,
 }
-START = {"python": [".venv/bin/python", "-c"], "js": ["node", "--input-type=module", "-e"]}
+START = {"python": [sys.executable, "-c"], "js": ["node", "--input-type=module", "-e"]}
 
 
 @pytest.mark.parametrize("language", HOLD)
