@@ -82,6 +82,25 @@ CLAIMS = [
         "bindings/uniffi/swift/Tests/FencelockTests/FencelockTests.swift",
         "README",
     ),
+    Claim(
+        "README.md",
+        ["kotlin"],
+        "bindings/uniffi/kotlin/tests/dev/fencelock/kotlin/PagesTest.kt",
+        "Quick start: Kotlin",
+    ),
+    Claim(
+        "bindings/uniffi/README.md",
+        ["kotlin"],
+        "bindings/uniffi/kotlin/tests/dev/fencelock/kotlin/PagesTest.kt",
+        "usageRuns",
+    ),
+    # Nobody runs it, which the page says itself.
+    Claim(
+        "bindings/uniffi/README.md",
+        ["swift"],
+        "bindings/uniffi/README.md",
+        "neither compiled nor run",
+    ),
     Claim("bindings/c/README.md", ["cmake"], "bindings/c/tests/package", "find_package"),
     Claim(
         "core/src/backend/*/LEAVING-*.md",

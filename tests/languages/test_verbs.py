@@ -13,6 +13,7 @@ DECLARED = {
     "Node": [ROOT / "bindings/node/lib/index.d.ts"],
     "Java": [*ROOT.glob("bindings/java/java/dev/fencelock/*.java")],
     "C": [ROOT / "include/fencelock.h"],
+    "Kotlin": [*ROOT.glob("bindings/uniffi/kotlin/kotlin/dev/fencelock/kotlin/*.kt")],
 }
 
 
