@@ -17,11 +17,16 @@ const PAGE = readFileSync(new URL('../LEAVING-REDLOCK.md', import.meta.url), 'ut
 const ROUNDS = 25
 
 const COUNT = `
+import { once } from 'node:events'
 import { readFile, writeFile } from 'node:fs/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
 const [file, count] = process.argv.slice(1)
+console.log('ready')
+await once(process.stdin, 'data')
 for (let round = 0; round < Number(count); round += 1) {
   await productLocked(async () => {
     const before = Number(await readFile(file, 'utf8'))
+    await sleep(5)
     await writeFile(file, String(before + 1))
   })
   await new Promise(setImmediate)
@@ -45,6 +50,9 @@ async function lost(t, ...releases) {
   const programs = [...releases, ...releases].map(
     (release) => new Program(t, release + COUNT, file, `${ROUNDS}`),
   )
+  // None has done its rounds before the last one begins.
+  for (const program of programs) assert.equal(await program.line(), 'ready')
+  for (const { process } of programs) process.stdin.write('go')
   for (const program of programs) await program.end()
   return programs.length * ROUNDS - Number(await readFile(file, 'utf8'))
 }

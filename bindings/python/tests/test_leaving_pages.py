@@ -27,10 +27,12 @@ COUNT = """
 import pathlib, sys
 import time
 file, rounds = pathlib.Path(sys.argv[1]), int(sys.argv[2])
+print("ready", flush=True)
+sys.stdin.readline()
 for _ in range(rounds):
     with product_locked():
         value = int(file.read_text())
-        time.sleep(0.0001)
+        time.sleep(0.002)
         file.write_text(str(value + 1))
 """
 
@@ -74,6 +76,11 @@ def assert_none_is_lost(releases: list[str], folder: Path) -> None:
             )
             for code in releases * 2
         ]
+        # None has done its rounds before the last one begins.
+        for program in programs:
+            assert program.line() == "ready"
+        for program in programs:
+            program.say("go")
         for program in programs:
             assert program.end() == ""
     assert int(file.read_text()) == ROUNDS * len(programs)
