@@ -29,6 +29,7 @@ RUST_TESTED := --workspace --exclude fencelock-python --exclude fencelock-node -
 RUST_EXAMPLES := flash_sale order_code
 
 .PHONY: help demo picture test test-core test-python test-node test-java test-c test-cli test-languages \
+	test-uniffi uniffi \
 	test-examples test-docs test-packages python node java c c-header cli fleets lint lint-rust lint-python lint-node \
 	bench chaos dist docs sbom-tool clean
 
@@ -50,6 +51,7 @@ test: export NODE_IS_BUILT := 1
 test: export JAVA_IS_BUILT := 1
 test: export C_IS_BUILT := 1
 test: export CLI_IS_BUILT := 1
+test: export UNIFFI_IS_BUILT := 1
 test: export TEST_STEPS := \
 	lint-rust \
 	test-core \
@@ -58,13 +60,14 @@ test: export TEST_STEPS := \
 	java \
 	c \
 	cli \
+	uniffi \
 	lint-python \
 	lint-node \
 	docs \
 	test-python+test-node \
 	test-java+test-examples \
 	test-c \
-	test-languages+test-cli+test-docs
+	test-languages+test-cli+test-uniffi+test-docs
 test: ## everything, with real servers; the last line is the total
 	@rm -rf $(LOGS) && mkdir -p $(LOGS)
 	@tests/steps $(LOGS) $$TEST_STEPS || true
@@ -117,6 +120,15 @@ test-c: $(if $(C_IS_BUILT),,c) ## the C tests, with real servers; again with Add
 
 test-cli: ## the tests of the command, with real servers
 	$(WITH_SERVERS) cargo test $(CARGO_FLAGS) -p fencelock-cli --no-fail-fast
+
+# Swift's own tests too, where there is a Swift.
+test-uniffi: $(if $(UNIFFI_IS_BUILT),,uniffi) ## the Kotlin tests, with a real Redis
+	@mkdir -p $(LOGS)
+	@rm -rf bindings/uniffi/kotlin/target/surefire-reports
+	code=0; tests/services/run redis $(MVN) -f bindings/uniffi/kotlin/pom.xml \
+		kotlin:test-compile@test-compile surefire:test || code=$$?; \
+		bindings/java/tests/keep-reports $(LOGS)/test-uniffi bindings/uniffi/kotlin; exit $$code
+	@if command -v swift >/dev/null; then $(call SWIFT,test); fi
 
 test-languages: $(if $(PYTHON_IS_BUILT),,python) $(if $(NODE_IS_BUILT),,node) $(if $(JAVA_IS_BUILT),,java) \
 		$(if $(C_IS_BUILT),,c) fleets ## one process of each language contends for one lock, over each server
@@ -194,6 +206,18 @@ java: ## build the jar, with the native library inside, below bindings/java/targ
 c: ## build the C library and install it in target/install
 	cargo build $(CARGO_FLAGS) -p fencelock-c
 	bindings/c/install target/$(PROFILE) target/install
+
+# The tool that generates is built on its own: with what it needs of uniffi, the library would be larger.
+SWIFT = LD_LIBRARY_PATH=$(CARGO_TARGET_DIR)/$(PROFILE) swift $(1) --package-path bindings/uniffi/swift \
+	-Xlinker -L$(CARGO_TARGET_DIR)/$(PROFILE)
+
+uniffi: ## build the Kotlin jar below bindings/uniffi/kotlin/target, and the Swift package where there is a Swift
+	cargo build $(CARGO_FLAGS) -p fencelock-uniffi-bindgen
+	cargo build $(CARGO_FLAGS) -p fencelock-uniffi
+	bindings/uniffi/generate $(CARGO_TARGET_DIR)/$(PROFILE)
+	$(MVN) -f bindings/uniffi/kotlin/pom.xml package -Dmaven.test.skip=true
+	@if command -v swift >/dev/null; then $(call SWIFT,build); \
+	else echo "swift is not installed: the Swift package is generated, not compiled"; fi
 
 cli: ## build the command and install it in target/install, with manual and completions
 	cargo build $(CARGO_FLAGS) -p fencelock-cli

@@ -43,8 +43,8 @@ class ExitTest {
     fun memoryIsFlat() = test {
         Program("turns", "memory:").use { jvm ->
             val (before, after) = jvm.end(0).lines().map(String::toLong)
-            // A leak of 1 KiB for each of the turns would be 20,000.
-            assertTrue(after - before < 10_000) { "$before KiB, then $after KiB" }
+            // A leak of 1 KiB for each of the turns would be 10,000.
+            assertTrue(after - before < 6_000) { "$before KiB, then $after KiB" }
         }
     }
 

@@ -9,7 +9,6 @@ import kotlin.time.Duration.Companion.seconds
 import kotlin.time.TimeSource
 import kotlinx.coroutines.CancellationException
 import kotlinx.coroutines.CompletableDeferred
-import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.async
 import kotlinx.coroutines.awaitCancellation
 import kotlinx.coroutines.cancelAndJoin
@@ -284,6 +283,32 @@ class LockTest {
         }
     }
 
+    /** Leaving a block: a silent server is no error, the loss is one; an explicit release says what it is. */
+    @Test
+    fun withLockNeverFailsForASilentServer() = test {
+        RedisServer(directory).started().use { server ->
+            val client = Fencelock.connect(server.url, requestTimeout = 200.milliseconds)
+            val released = client.lock("released").acquire()
+            val closed = client.lock("closed").acquire()
+            val lost = client.lock("lost", ttl = 600.milliseconds)
+            val result = client.lock("a").withLock {
+                assertFails<LockLostException> {
+                    lost.withLock { lease ->
+                        server.freeze()
+                        assertTrue(lease.lost())
+                        awaitCancellation()
+                    }
+                }
+                1
+            }
+            assertEquals(1, result)
+            closed.close()
+            assertFails<UnavailableException> { released.release() }
+            assertFails<UnavailableException> { client.inspect("a") }
+            client.shutdown()
+        }
+    }
+
     @Test
     fun withLockGivesTheResultAndNests() = test {
         with("memory") { client ->
@@ -392,8 +417,8 @@ class LockTest {
     fun g4ABusyDispatcherDoesNotLoseALease() = test {
         with("redis") { client ->
             client.lock("a", ttl = 500.milliseconds).withLock { lease ->
-                val busy = List(Runtime.getRuntime().availableProcessors() * 2) {
-                    launch(Dispatchers.Default) {
+                val busy = List(THREADS * 2) {
+                    launch {
                         val start = System.nanoTime()
                         while (System.nanoTime() - start < 750_000_000) Thread.onSpinWait()
                     }

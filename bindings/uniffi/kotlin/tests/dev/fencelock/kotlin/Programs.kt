@@ -54,7 +54,7 @@ internal object Programs {
                     }
                     turns(10_000)
                     println(resident())
-                    turns(20_000)
+                    turns(10_000)
                     println(resident())
                     return@runBlocking
                 }
