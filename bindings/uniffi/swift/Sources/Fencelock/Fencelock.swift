@@ -1,6 +1,18 @@
 // What Swift has and uniffi does not know of: Duration, cancellation of tasks, and a body under a lock.
 // The classes are generated, and so is FencelockError, with one case for each kind of error.
 
+import Foundation
+
+/// Where warnings go, such as that of a lost lease.
+private final class StandardError: Logger {
+    func log(severity: Severity, message: String) {
+        FileHandle.standardError.write(Data("fencelock: \(message)\n".utf8))
+    }
+}
+
+/// Once: warnings have a place, and the end of the process releases leases.
+private let prepared: Void = prepare(logger: StandardError())
+
 extension Duration {
     fileprivate var asSeconds: Double {
         Double(components.seconds) + Double(components.attoseconds) / 1e18
@@ -10,6 +22,7 @@ extension Duration {
 /// Connects to a backend: `memory:`, `file:///dir`, `redis://…`, `mongodb://…`, `zookeeper://…`; without
 /// a URL, to what the environment variable `FENCELOCK_URL` says.
 public func connect(_ url: String? = nil, prefix: String? = nil) async throws -> Client {
+    _ = prepared
     let options = ClientOptions(
         connectTimeout: nil, requestTimeout: nil, prefix: prefix, collection: nil, root: nil,
         nodeLayout: nil)
