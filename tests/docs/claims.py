@@ -85,7 +85,7 @@ CLAIMS = [
     Claim(
         "README.md",
         ["kotlin"],
-        "bindings/uniffi/kotlin/tests/dev/fencelock/kotlin/PagesTest.kt",
+        "tests/packages/test_quick_start.py",
         "Quick start: Kotlin",
     ),
     Claim(

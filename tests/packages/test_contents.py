@@ -18,6 +18,7 @@ BINARIES = [
     "fencelock-*.whl",
     "fencelock-linux-*.tgz",
     "fencelock-[0-9].[0-9].[0-9].jar",
+    "fencelock-kotlin-[0-9].[0-9].[0-9].jar",
     "fencelock-c-*.tar.gz",
     "fencelock-cli-*.tar.gz",
 ]

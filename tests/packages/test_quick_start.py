@@ -4,6 +4,7 @@ import re
 import shutil
 import sys
 import tarfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pages
@@ -12,6 +13,8 @@ import pytest
 from conftest import ROOT, one
 
 README = "README.md"
+# Before the home is another one.
+MAVEN = Path.home() / ".m2"
 
 
 def unpack(archive: Path, folder: Path) -> Path:
@@ -53,6 +56,33 @@ def test_jar(dist: Path, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     jar = shutil.copy(dist / f"fencelock-{version[1]}.jar", place / "fencelock.jar")
     monkeypatch.setattr(programs, "JAR", jar)
     quick_start("java", "Java", place)
+
+
+def test_kotlin_jar(dist: Path, place: Path) -> None:
+    """With the compiler and the libraries that Maven has fetched to build it."""
+    code = programs.of_this_run(pages.code(README, "kotlin", "Quick start: Kotlin"))
+    (place / "Start.kt").write_text(
+        "import dev.fencelock.kotlin.*\nimport kotlin.time.Duration.Companion.seconds\n"
+        "fun takeOneUnit(token: ULong) = check(token > 0uL)\n"
+        f"suspend fun main() {{\n{code}\n}}\n"
+    )
+    library = ":".join([*libraries("kotlin-stdlib", "kotlinx-coroutines-core-jvm", "jna")])
+    beside = ["kotlin-script-runtime", "kotlin-reflect", "kotlin-daemon-embeddable", "annotations"]
+    compiler = ":".join([library, *libraries("kotlin-compiler-embeddable", *beside)])
+    jar = one(dist, "fencelock-kotlin-[0-9].[0-9].[0-9].jar")
+    main = "org.jetbrains.kotlin.cli.jvm.K2JVMCompiler"
+    options = ["-no-stdlib", "-no-reflect", "-cp", f"{library}:{jar}", "-d", str(place)]
+    programs.run(place, "java", "-cp", compiler, main, *options, place / "Start.kt")
+    programs.run(place, "java", "-cp", f"{place}:{library}:{jar}", "StartKt")
+
+
+def libraries(*names: str) -> Iterator[str]:
+    """The newest of each that the build of the jar has put into Maven's folder."""
+    for name in names:
+        found = (MAVEN / "repository").glob(f"**/{name}/*/{name}-[0-9]*.jar")
+        numbers = {tuple(map(int, re.findall(r"\d+", jar.parent.name))): jar for jar in found}
+        assert numbers, f"Maven has no {name}: build the jar first (`make uniffi`)"
+        yield str(numbers[max(numbers)])
 
 
 def test_c_archive(dist: Path, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
