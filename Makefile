@@ -66,8 +66,9 @@ test: export TEST_STEPS := \
 	docs \
 	test-python+test-node \
 	test-java+test-examples \
-	test-c \
-	test-languages+test-cli+test-uniffi+test-docs
+	test-c+test-docs \
+	test-cli+test-uniffi \
+	test-languages+test-packages
 test: ## everything, with real servers; the last line is the total
 	@rm -rf $(LOGS) && mkdir -p $(LOGS)
 	@tests/steps $(LOGS) $$TEST_STEPS || true
@@ -139,7 +140,7 @@ test-languages: $(if $(PYTHON_IS_BUILT),,python) $(if $(NODE_IS_BUILT),,node) $(
 
 # Packs and installs what the other steps have built; `make dist` is for what is published.
 test-packages: $(if $(PYTHON_IS_BUILT),,python) $(if $(NODE_IS_BUILT),,node) $(if $(JAVA_IS_BUILT),,java) \
-		$(if $(C_IS_BUILT),,c cli) ## each package is installed in a clean place and used
+		$(if $(C_IS_BUILT),,c) $(if $(CLI_IS_BUILT),,cli) $(if $(UNIFFI_IS_BUILT),,uniffi) ## each package is installed in a clean place and used
 	@mkdir -p $(LOGS)
 	bindings/dist $(PROFILE) target/dist-$(PROFILE)
 	FENCELOCK_TEST_DIST=target/dist-$(PROFILE) tests/services/run redis $(VENV)/python -m pytest \
@@ -271,6 +272,8 @@ chaos: ## faults at random moments against real servers
 DIST := release
 dist: sbom-tool .venv/.ready ## the packages to publish, with checksums and sizes, below target/dist
 	$(MAKE) node java PROFILE=$(DIST)
+	$(MAKE) uniffi
+	cargo build --profile $(DIST) $(LOCKED) -p fencelock-uniffi
 	cargo build --profile $(DIST) $(LOCKED) -p fencelock-c
 	cargo build --profile $(DIST) $(LOCKED) -p fencelock-cli
 	bindings/dist $(DIST) target/dist
