@@ -2,6 +2,9 @@ package dev.fencelock.kotlin
 
 import dev.fencelock.kotlin.ffi.failForTest
 import java.nio.file.Path
+import java.util.concurrent.LinkedBlockingQueue
+import java.util.concurrent.TimeUnit
+import kotlin.coroutines.CoroutineContext
 import kotlin.random.Random
 import kotlin.time.Duration
 import kotlin.time.Duration.Companion.milliseconds
@@ -9,6 +12,7 @@ import kotlin.time.Duration.Companion.seconds
 import kotlin.time.TimeSource
 import kotlinx.coroutines.CancellationException
 import kotlinx.coroutines.CompletableDeferred
+import kotlinx.coroutines.CoroutineDispatcher
 import kotlinx.coroutines.async
 import kotlinx.coroutines.awaitCancellation
 import kotlinx.coroutines.cancelAndJoin
@@ -163,6 +167,28 @@ class LockTest {
             untilQueued(client, "a", 0)
             assertNull(withTimeoutOrNull(50.milliseconds) { lock.acquire() })
             lease.release()
+            untilFree(client, "a")
+        }
+    }
+
+    @Test
+    fun g7AGrantThatArrivesWithTheCancellationIsReleased() = test {
+        with("memory") { client ->
+            val steps = LinkedBlockingQueue<Runnable>()
+            val byHand = object : CoroutineDispatcher() {
+                override fun dispatch(context: CoroutineContext, block: Runnable) = steps.put(block)
+            }
+            val lease = client.lock("a").acquire()
+            val waiter = launch(byHand) { client.lock("a").acquire() }
+            steps.take().run()
+            untilQueued(client, "a", 1)
+            lease.release()
+            val grant = steps.take()
+            assertEquals(LockInfo.State.HELD, client.inspect("a").state)
+            waiter.cancel()
+            grant.run()
+            while (!waiter.isCompleted) steps.poll(2, TimeUnit.MILLISECONDS)?.run()
+            assertTrue(waiter.isCancelled)
             untilFree(client, "a")
         }
     }
@@ -327,7 +353,7 @@ class LockTest {
     }
 
     @Test
-    fun g9g10WhatIsNotAllowedIsRefusedBeforeAnyIO() = test {
+    fun g10WhatIsNotAllowedIsRefusedBeforeAnyIO() = test {
         with("memory") { client ->
             for (name in listOf("", "~fl", "a\u0000b", "x".repeat(1025), "\ud800")) {
                 assertFails<InvalidArgumentException> { client.lock(name) }
