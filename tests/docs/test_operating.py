@@ -21,13 +21,16 @@ def first_cells(heading: str) -> list[str]:
     return re.findall(r"^\| `([^`]+)` \|", section, re.MULTILINE)
 
 
-def sources(*folders: str) -> list[Path]:
-    files = [file for folder in folders for file in (pages.ROOT / folder).rglob("*.rs")]
+def sources(folder: str) -> list[Path]:
+    """The code below a folder that git knows, without tests."""
+    command = ["git", "ls-files", *(f"{folder}/**.{end}" for end in ["rs", "java", "js"])]
+    listed = subprocess.run(command, cwd=pages.ROOT, check=True, capture_output=True, text=True)
+    files = [pages.ROOT / name for name in listed.stdout.splitlines()]
     return [file for file in files if "tests" not in file.parts]
 
 
 def test_warnings_are_quoted_as_they_are() -> None:
-    code = "\n".join(file.read_text() for file in sources("core/src", "bindings"))
+    code = "\n".join(file.read_text() for file in [*sources("core"), *sources("bindings")])
     quoted = first_cells("Warnings in the log")
     assert len(quoted) >= 10
     assert [text for text in quoted if text not in code] == []
