@@ -88,19 +88,6 @@ CLAIMS = [
         "tests/packages/test_quick_start.py",
         "Quick start: Kotlin",
     ),
-    Claim(
-        "bindings/uniffi/README.md",
-        ["kotlin"],
-        "bindings/uniffi/kotlin/tests/dev/fencelock/kotlin/PagesTest.kt",
-        "usageRuns",
-    ),
-    # Nobody runs it, which the page says itself.
-    Claim(
-        "bindings/uniffi/README.md",
-        ["swift"],
-        "bindings/uniffi/README.md",
-        "neither compiled nor run",
-    ),
     Claim("bindings/c/README.md", ["cmake"], "bindings/c/tests/package", "find_package"),
     Claim(
         "core/src/backend/*/LEAVING-*.md",
