@@ -90,7 +90,9 @@ await rounds(() => lock.acquire(), (lease) => lease.release())
     const programs = [ours, program, ours, program].map(
       (code) => new Program(t, FLEET + code, PACKAGE, serverUrl('redis'), key, file, `${ROUNDS}`),
     )
-    for (const { process } of programs) process.stdin.end()
+    // None has done its rounds before the last one begins.
+    for (const program of programs) assert.equal(await program.line(), 'ready')
+    for (const { process } of programs) process.stdin.write('go')
     for (const program of programs) await program.end()
     assert.equal(Number(await readFile(file, 'utf8')), programs.length * ROUNDS)
   })
@@ -101,6 +103,7 @@ const ROUNDS = 100
 
 /** The counter is guarded by nothing but the lock: what two do at once is lost. */
 const FLEET = `
+import { once } from 'node:events'
 import { readFile, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 const [place, url, key, file, count] = process.argv.slice(1)
@@ -108,6 +111,8 @@ const require = createRequire(place)
 const { Redis } = require('ioredis')
 const redis = new Redis(url)
 async function rounds(acquire, release) {
+  console.log('ready')
+  await once(process.stdin, 'data')
   for (let round = 0; round < Number(count); round += 1) {
     const held = await acquire()
     const before = Number(await readFile(file, 'utf8'))
@@ -116,5 +121,6 @@ async function rounds(acquire, release) {
     await new Promise(setImmediate)
   }
   await redis.quit()
+  process.stdin.unref()
 }
 `
