@@ -71,7 +71,7 @@ def test_crates_have_what_they_need_and_no_path_of_ours(dist: Path, crate: str) 
     (manifest,) = [c for name, c in contents.items() if name.endswith("/Cargo.toml")]
     assert not re.search(rb'^path = "\.\.', manifest, re.MULTILINE)
     names = {name.split("/", 1)[1] for name in contents}
-    assert names >= {"Cargo.toml", "Cargo.lock"}
+    assert names >= {"Cargo.toml", "Cargo.lock", "LICENSE"}
     assert names & {"src/lib.rs", "src/main.rs"}
 
 
