@@ -31,7 +31,7 @@ RUST_EXAMPLES := flash_sale order_code
 .PHONY: help demo picture test test-core test-python test-node test-java test-c test-cli test-languages \
 	test-uniffi uniffi \
 	test-examples test-docs test-packages python node java c c-header cli fleets lint lint-rust lint-python lint-node \
-	bench chaos dist docs sbom-tool clean
+	bench chaos dist docs dist-tools clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -271,7 +271,7 @@ chaos: ## faults at random moments against real servers
 
 # `make dist DIST=ci` packs what the tests have built.
 DIST := release
-dist: sbom-tool .venv/.ready ## the packages to publish, with checksums and sizes, below target/dist
+dist: dist-tools .venv/.ready ## the packages to publish, with checksums and sizes, below target/dist
 	$(MAKE) node java PROFILE=$(DIST)
 	$(MAKE) uniffi
 	cargo build --profile $(DIST) $(LOCKED) -p fencelock-uniffi
@@ -279,9 +279,11 @@ dist: sbom-tool .venv/.ready ## the packages to publish, with checksums and size
 	cargo build --profile $(DIST) $(LOCKED) -p fencelock-cli
 	bindings/dist $(DIST) target/dist
 
-sbom-tool:
+dist-tools:
 	command -v cargo-cyclonedx >/dev/null || \
 		cargo install --quiet --locked --root target/tools cargo-cyclonedx@0.5.9
+	command -v cargo-bundle-licenses >/dev/null || \
+		cargo install --quiet --locked --root target/tools cargo-bundle-licenses@5.0.0
 
 clean: ## end our servers and remove everything that was built
 	tests/services/down

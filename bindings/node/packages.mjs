@@ -2,7 +2,8 @@
 // What cargo builds, in the places where Node looks for it.
 //
 // usage: packages.mjs place FOLDER   puts the library that cargo left in FOLDER beside package.json
-//        packages.mjs pack FOLDER    packs the package, and that of this platform, into FOLDER
+//        packages.mjs pack FOLDER [NOTICES]   packs the package, and that of this platform, into FOLDER;
+//                                    with the file of the licences of what is linked in, if there is one
 //
 // As usual with native modules, the package has no binary: it names one package for each platform,
 // and npm installs the one that fits.
@@ -10,6 +11,7 @@
 import { execFileSync } from 'node:child_process'
 import {
   cpSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -18,7 +20,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { basename, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const HERE = fileURLToPath(new URL('.', import.meta.url))
@@ -34,7 +36,7 @@ function place(folder) {
   cpSync(join(folder, library), module)
 }
 
-function pack(folder) {
+function pack(folder, notices) {
   mkdirSync(folder, { recursive: true })
   const scratch = mkdtempSync(join(tmpdir(), 'fencelock-pack-'))
   try {
@@ -54,6 +56,7 @@ function pack(folder) {
     const platform = join(scratch, 'platform')
     cpSync(join(HERE, 'npm', TARGET), platform, { recursive: true })
     cpSync(join(HERE, MODULE), join(platform, MODULE))
+    if (notices && existsSync(notices)) cpSync(notices, join(platform, basename(notices)))
 
     for (const source of [main, platform]) {
       cpSync(LICENSE, join(source, 'LICENSE'))
@@ -65,9 +68,9 @@ function pack(folder) {
   }
 }
 
-const [command, folder] = process.argv.slice(2)
+const [command, folder, notices] = process.argv.slice(2)
 if (command === 'place' && folder) place(folder)
-else if (command === 'pack' && folder) pack(folder)
+else if (command === 'pack' && folder) pack(folder, notices)
 else {
   console.error('usage: packages.mjs place|pack FOLDER')
   process.exitCode = 2

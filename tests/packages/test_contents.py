@@ -65,6 +65,16 @@ def test_licence_is_inside(dist: Path, pattern: str) -> None:
     assert licence in files(one(dist, pattern)).values()
 
 
+def test_licences_of_what_is_linked_in_come_along(dist: Path) -> None:
+    """In what `make dist` makes, which has the tool for it."""
+    if dist.name != "dist":
+        pytest.skip("packed for tests only")
+    for pattern in BINARIES:
+        contents = files(one(dist, pattern))
+        (notices,) = [text for name, text in contents.items() if name.endswith("THIRD-PARTY.toml")]
+        assert b'package_name = "tokio"' in notices
+
+
 @pytest.mark.parametrize("crate", ["fencelock", "fencelock-shared", "fencelock-cli"])
 def test_crates_have_what_they_need_and_no_path_of_ours(dist: Path, crate: str) -> None:
     contents = files(one(dist, f"{crate}-[0-9]*.crate"))
