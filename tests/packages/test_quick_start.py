@@ -61,11 +61,8 @@ def test_jar(dist: Path, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_kotlin_jar(dist: Path, place: Path) -> None:
     """With the compiler and the libraries that Maven has fetched to build it."""
     code = programs.of_this_run(pages.code(README, "kotlin", "Quick start: Kotlin"))
-    (place / "Start.kt").write_text(
-        "import dev.fencelock.kotlin.*\nimport kotlin.time.Duration.Companion.seconds\n"
-        "fun takeOneUnit(token: ULong) = check(token > 0uL)\n"
-        f"suspend fun main() {{\n{code}\n}}\n"
-    )
+    around = "fun takeOneUnit(token: ULong) = check(token > 0uL)\n"
+    (place / "Start.kt").write_text(f"{code}\n{around}")
     library = ":".join([*libraries("kotlin-stdlib", "kotlinx-coroutines-core-jvm", "jna")])
     beside = ["kotlin-script-runtime", "kotlin-reflect", "kotlin-daemon-embeddable", "annotations"]
     compiler = ":".join([library, *libraries("kotlin-compiler-embeddable", *beside)])
