@@ -28,10 +28,9 @@ WITH_SERVERS := tests/services/run all
 RUST_TESTED := --workspace --exclude fencelock-python --exclude fencelock-node --exclude fencelock-cli
 RUST_EXAMPLES := flash_sale order_code
 
-.PHONY: help demo picture test test-core test-python test-node test-java test-c test-cli test-languages \
-	test-uniffi uniffi \
-	test-examples test-docs test-packages python node java c c-header cli fleets lint lint-rust lint-python lint-node \
-	bench chaos dist docs dist-tools clean
+.PHONY: help demo picture test test-core test-python test-node test-java test-c test-cli test-uniffi \
+	test-languages test-examples test-docs test-packages python node java c c-header cli uniffi fleets \
+	lint lint-rust lint-python lint-node docs bench chaos dist dist-tools clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,12 +45,7 @@ picture: ## draw the README's time line anew: a flash sale over Redis in which a
 
 # In the order in which they run; what stands with a + runs side by side, on servers of its own. Each is
 # a target that also works alone, and then builds the binding it needs; here that is a step of its own.
-test: export PYTHON_IS_BUILT := 1
-test: export NODE_IS_BUILT := 1
-test: export JAVA_IS_BUILT := 1
-test: export C_IS_BUILT := 1
-test: export CLI_IS_BUILT := 1
-test: export UNIFFI_IS_BUILT := 1
+test: export BUILT := python node java c cli uniffi
 test: export TEST_STEPS := \
 	lint-rust \
 	test-core \
@@ -77,7 +71,7 @@ test: ## everything, with real servers; the last line is the total
 test-core: ## the Rust tests and doc tests, with real servers
 	$(WITH_SERVERS) cargo test $(CARGO_FLAGS) $(RUST_TESTED) --no-fail-fast
 
-test-python: $(if $(PYTHON_IS_BUILT),,python) fleets ## the Python tests, with real servers
+test-python: $(filter-out $(BUILT),python) fleets ## the Python tests, with real servers
 	@mkdir -p $(LOGS)
 	cd bindings/python && ../../$(WITH_SERVERS) $(VENV)/python -m pytest \
 		--junitxml=$(LOGS)/test-python.xml
@@ -86,13 +80,13 @@ test-python: $(if $(PYTHON_IS_BUILT),,python) fleets ## the Python tests, with r
 NODE_TEST = node --test --test-reporter=spec --test-reporter-destination=stdout \
 	--test-reporter=junit --test-reporter-destination=$(LOGS)/$(1).xml
 
-test-node: $(if $(NODE_IS_BUILT),,node) ## the Node tests, with real servers
+test-node: $(filter-out $(BUILT),node) ## the Node tests, with real servers
 	@mkdir -p $(LOGS)
 	$(WITH_SERVERS) $(call NODE_TEST,test-node) bindings/node/tests/*.test.mjs
 
 # All of it on the JDK that Maven runs on; on the newest one of this machine, if that is another,
 # all but the conformance cases once more.
-test-java: $(if $(JAVA_IS_BUILT),,java) ## the Java tests and examples, with real servers, on each JDK
+test-java: $(filter-out $(BUILT),java) ## the Java tests and examples, with real servers, on each JDK
 	@mkdir -p $(LOGS)
 	@rm -rf $(JAVA_MODULES:%=%/target/surefire-reports)
 	code=0; $(WITH_SERVERS) $(SHELL) -c '$(MVN) -f bindings/java/reactor.xml verify -fae && \
@@ -107,7 +101,7 @@ C_TESTS := bindings/c/tests/run target/$(PROFILE) target/install
 C_HOOKS := $(CARGO_FLAGS) -p fencelock-c --features test-hooks --crate-type cdylib
 C_WATCHED := --without package. --without examples. \
 	--without '[file]' --without '[mongodb]' --without '[zookeeper]'
-test-c: $(if $(C_IS_BUILT),,c) ## the C tests, with real servers; again with AddressSanitizer and valgrind
+test-c: $(filter-out $(BUILT),c) ## the C tests, with real servers; again with AddressSanitizer and valgrind
 	@mkdir -p $(LOGS)
 	cargo test $(CARGO_FLAGS) -p fencelock-c-header
 	cargo rustc $(C_HOOKS)
@@ -123,7 +117,7 @@ test-cli: ## the tests of the command, with real servers
 	$(WITH_SERVERS) cargo test $(CARGO_FLAGS) -p fencelock-cli --no-fail-fast
 
 # Swift's own tests too, where there is a Swift.
-test-uniffi: $(if $(UNIFFI_IS_BUILT),,uniffi) ## the Kotlin tests, with a real Redis
+test-uniffi: $(filter-out $(BUILT),uniffi) ## the Kotlin tests, with a real Redis
 	@mkdir -p $(LOGS)
 	@rm -rf bindings/uniffi/kotlin/target/surefire-reports
 	code=0; tests/services/run redis $(MVN) -f bindings/uniffi/kotlin/pom.xml \
@@ -131,22 +125,20 @@ test-uniffi: $(if $(UNIFFI_IS_BUILT),,uniffi) ## the Kotlin tests, with a real R
 		bindings/java/tests/keep-reports $(LOGS)/test-uniffi bindings/uniffi/kotlin; exit $$code
 	@if command -v swift >/dev/null; then $(call SWIFT,test); fi
 
-test-languages: $(if $(PYTHON_IS_BUILT),,python) $(if $(NODE_IS_BUILT),,node) $(if $(JAVA_IS_BUILT),,java) \
-		$(if $(C_IS_BUILT),,c) fleets ## one process of each language contends for one lock, over each server
+test-languages: $(filter-out $(BUILT),python node java c) fleets ## one process of each language contends for one lock, over each server
 	@mkdir -p $(LOGS)
 	cargo build $(CARGO_FLAGS) -p fencelock-languages
 	FENCELOCK_TEST_BUILT=$(CARGO_TARGET_DIR)/$(PROFILE) $(WITH_SERVERS) $(VENV)/python -m pytest \
 		tests/languages tests/fleets --junitxml=$(LOGS)/test-languages.xml
 
 # Packs and installs what the other steps have built; `make dist` is for what is published.
-test-packages: $(if $(PYTHON_IS_BUILT),,python) $(if $(NODE_IS_BUILT),,node) $(if $(JAVA_IS_BUILT),,java) \
-		$(if $(C_IS_BUILT),,c) $(if $(CLI_IS_BUILT),,cli) $(if $(UNIFFI_IS_BUILT),,uniffi) ## each package is installed in a clean place and used
+test-packages: $(filter-out $(BUILT),python node java c cli uniffi) ## each package is installed in a clean place and used
 	@mkdir -p $(LOGS)
 	bindings/dist $(PROFILE) target/dist-$(PROFILE)
 	FENCELOCK_TEST_DIST=target/dist-$(PROFILE) tests/services/run redis $(VENV)/python -m pytest \
 		tests/packages --junitxml=$(LOGS)/test-packages.xml
 
-test-examples: $(if $(PYTHON_IS_BUILT),,python) $(if $(NODE_IS_BUILT),,node) ## the examples over each backend, and their own tests
+test-examples: $(filter-out $(BUILT),python node) ## the examples over each backend, and their own tests
 	@mkdir -p $(LOGS)
 	cargo build $(CARGO_FLAGS) $(addprefix -p ,$(RUST_EXAMPLES))
 	$(WITH_SERVERS) examples/on-each-backend \
@@ -155,8 +147,7 @@ test-examples: $(if $(PYTHON_IS_BUILT),,python) $(if $(NODE_IS_BUILT),,node) ## 
 		--junitxml=$(LOGS)/test-examples-python.xml
 	$(WITH_SERVERS) $(call NODE_TEST,test-examples-node) examples/*_node/*.test.mjs
 
-test-docs: $(if $(PYTHON_IS_BUILT),,python) $(if $(NODE_IS_BUILT),,node) $(if $(JAVA_IS_BUILT),,java) \
-		$(if $(C_IS_BUILT),,c) $(if $(CLI_IS_BUILT),,cli) ## the code blocks and links of the pages, with real servers
+test-docs: $(filter-out $(BUILT),python node java c cli) ## the code blocks and links of the pages, with real servers
 	@mkdir -p $(LOGS)
 	$(WITH_SERVERS) $(VENV)/python -m pytest tests/docs --junitxml=$(LOGS)/test-docs.xml
 
@@ -254,7 +245,7 @@ lint-node: $(NODE_MODULES)
 	bindings/node/node_modules/.bin/biome check --error-on-warnings --config-path=bindings/node
 
 # What no one documents, a link that leads nowhere and any other warning is an error here.
-docs: $(if $(PYTHON_IS_BUILT),,python) $(NODE_MODULES) ## the reference of each language, below target/docs
+docs: $(filter-out $(BUILT),python) $(NODE_MODULES) ## the reference of each language, below target/docs
 	RUSTDOCFLAGS='-D warnings' cargo doc $(CARGO_FLAGS) --no-deps -p fencelock
 	@mkdir -p target/docs && rm -rf target/docs/*
 	cp -r target/doc target/docs/rust
