@@ -3,6 +3,7 @@
 import sqlite3
 import uuid
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pages
@@ -20,6 +21,15 @@ def refuses_late_writers(write: Callable[[int], bool]) -> None:
     assert write(8)
     assert not write(5)
     assert [write(8), write(9)] == [True, True]
+
+
+def keeps_the_greatest(write: Callable[[int], bool]) -> None:
+    """Two holders who write at once: whatever the order, the greatest token wins."""
+    with ThreadPoolExecutor(2) as both:
+        turns = [range(1, 100, 2), range(2, 101, 2)]
+        written = list(both.map(lambda tokens: [write(token) for token in tokens], turns))
+    assert written[1][-1], "nothing is greater"
+    assert not write(99)
 
 
 @pytest.fixture
@@ -72,6 +82,15 @@ def test_redis() -> None:
         client.delete(*keys)
 
 
+def test_redis_written_by_two_at_once() -> None:
+    script = pages.code(PAGE, "lua", "Redis")
+    keys = [f"fencing-{uuid.uuid4()}", f"fencing-{uuid.uuid4()}"]
+    with Redis.from_url(programs.server("redis"), decode_responses=True) as client:
+        keeps_the_greatest(lambda token: client.eval(script, 2, *keys, token, f"by {token}") == 1)
+        assert client.get(keys[0]) == "by 100"
+        client.delete(*keys)
+
+
 def run(heading: str) -> dict[str, Any]:
     """What the Python of a section defines."""
     defined: dict[str, Any] = {}
@@ -103,6 +122,13 @@ def test_mongodb_where_the_document_may_not_exist(mongodb: dict[str, Any]) -> No
     refuses_late_writers(lambda token: bool(set_price("b", token * 10, token)))
     found = mongodb["products"].find_one("b")
     assert found == {"_id": "b", "stock": 0, "price": 90, "fence": 9}
+
+
+def test_mongodb_written_by_two_at_once(mongodb: dict[str, Any]) -> None:
+    set_price = mongodb["set_price"]
+    keeps_the_greatest(lambda token: bool(set_price("c", token * 10, token)))
+    found = mongodb["products"].find_one("c")
+    assert found == {"_id": "c", "stock": 0, "price": 1000, "fence": 100}
 
 
 @pytest.fixture
