@@ -131,9 +131,11 @@ test-languages: $(filter-out $(BUILT),python node java c) fleets ## one process 
 	FENCELOCK_TEST_BUILT=$(CARGO_TARGET_DIR)/$(PROFILE) $(WITH_SERVERS) $(VENV)/python -m pytest \
 		tests/languages tests/fleets --junitxml=$(LOGS)/test-languages.xml
 
-# Packs and installs what the other steps have built; `make dist` is for what is published.
+# Packs and installs what the other steps have built; `make dist` is for what is published. `test-c` has
+# left other builds of the C library in the place of what is packed.
 test-packages: $(filter-out $(BUILT),python node java c cli uniffi) ## each package is installed in a clean place and used
 	@mkdir -p $(LOGS)
+	cargo build $(CARGO_FLAGS) -p fencelock-c
 	bindings/dist $(PROFILE) target/dist-$(PROFILE)
 	FENCELOCK_TEST_DIST=target/dist-$(PROFILE) tests/services/run redis $(VENV)/python -m pytest \
 		tests/packages --junitxml=$(LOGS)/test-packages.xml

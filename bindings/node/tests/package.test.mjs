@@ -93,7 +93,7 @@ test('all packages have the version of the library', () => {
   for (const platform of platforms) {
     const found = description(join(HERE, 'npm', platform))
     assert.deepEqual([found.name, found.version], [`fencelock-${platform}`, version])
-    assert.deepEqual(found.files, [found.main])
+    assert.deepEqual(found.files, [found.main, 'THIRD-PARTY.toml'])
   }
 })
 
