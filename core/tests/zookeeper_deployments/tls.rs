@@ -27,6 +27,12 @@ async fn start(ca: &Path, (cert, key): &(PathBuf, PathBuf)) -> (ZooKeeperServer,
     (server.await.unwrap(), port)
 }
 
+/// The first handshake of a server takes it seconds on a busy machine: it loads what it needs for TLS.
+async fn first_of(url: &str, options: ClientOptions) -> Client {
+    let connecting = Client::connect_with(url, options.connect_timeout(ms(30_000)));
+    soon("a client", connecting).await.unwrap()
+}
+
 async fn refused(url: &str, options: ClientOptions) -> String {
     let start = Instant::now();
     let error = Client::connect_with(url, options.connect_timeout(ms(2_000))).await.unwrap_err();
@@ -48,7 +54,7 @@ async fn locks_work_over_tls_with_an_authority_and_a_client_certificate_of_ones_
         cert.display(),
         key.display()
     );
-    let client = soon("a client", Client::connect(&url)).await.unwrap();
+    let client = first_of(&url, ClientOptions::new()).await;
     let lock = lock(&client, "a", ms(30_000));
     let holder = soon("a lease", lock.acquire()).await.unwrap();
     let waiting = queue_up(&client, &lock).await;
@@ -68,7 +74,7 @@ async fn over_tls_nobody_is_trusted_whom_the_authority_has_not_signed() {
     let server = authority.sign("server", "127.0.0.1", 2100);
     let (server, port) = start(&authority.ca(), &server).await;
     let url = format!("zookeeper://{}/", port.host());
-    soon("a client", Client::connect_with(&url, ours())).await.unwrap().close().await;
+    first_of(&url, ours()).await.close().await;
     // We do not know the server, or it does not know us.
     refused(&url, ours().tls_ca(stranger.ca())).await;
     refused(&url, ClientOptions::new().tls_ca(authority.ca())).await;
