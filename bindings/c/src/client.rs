@@ -5,12 +5,11 @@ use std::ops::Deref;
 use std::ptr;
 use std::sync::Arc;
 
-use fencelock_shared::OpenClient;
 use fencelock_shared::handles::Handled;
+use fencelock_shared::{OpenClient, exit};
 
 use crate::call::{call, free, value, wait, wait_for_ours};
 use crate::errors::{fencelock_code, fencelock_error};
-use crate::exit;
 use crate::options::{self, fencelock_client_options};
 use crate::place::{self, Opaque, Place};
 use crate::text::Text;
@@ -76,7 +75,7 @@ pub unsafe extern "C" fn fencelock_connect_with(
     // SAFETY: see the header's preamble on texts and on places for results.
     let (url, client, err) = unsafe { (Text::new(url), Place::new(client), Place::new(err)) };
     call(err, || {
-        exit::prepare();
+        exit::release_at_exit();
         let client = client.required("client", ptr::null_mut())?;
         let url = url.optional("url")?.map(str::to_owned);
         let options = options::get(options, options::client_defaults())?;

@@ -14,7 +14,6 @@
 mod call;
 pub mod client;
 pub mod errors;
-mod exit;
 pub mod info;
 pub mod lease;
 pub mod lock;

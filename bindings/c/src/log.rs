@@ -4,10 +4,10 @@ use std::ffi::{c_char, c_void};
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
+use fencelock_shared::exit;
 use fencelock_shared::log::{self, Severity};
 
 use crate::call::value;
-use crate::exit;
 use crate::text;
 
 /// Something that an operator may want to know: a lease that was lost, a release without answer.
@@ -43,7 +43,7 @@ static TARGET: AtomicPtr<Target> = AtomicPtr::new(ptr::null_mut());
 #[unsafe(no_mangle)]
 pub extern "C" fn fencelock_set_log(callback: fencelock_log_callback, user_data: *mut c_void) {
     value((), || {
-        exit::prepare();
+        exit::release_at_exit();
         let before = TARGET.load(Ordering::Acquire);
         let target = Box::new(Target { callback, user_data, _before: before });
         TARGET.store(Box::into_raw(target), Ordering::Release);

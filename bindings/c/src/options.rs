@@ -110,8 +110,6 @@ pub extern "C" fn fencelock_client_options_free(options: *mut fencelock_client_o
     free(options);
 }
 
-const CLIENT_TIMEOUT: &str = "1 ms to 1 h";
-
 /// The limit for making the first connection, and for an acquire that never gets an answer.
 ///
 /// @param connect_timeout_ms Milliseconds; default 5000, allowed 1 to 3600000.
@@ -121,7 +119,8 @@ pub extern "C" fn fencelock_client_options_set_connect_timeout_ms(
     connect_timeout_ms: i64,
 ) {
     set(options, |o: ClientOptions| {
-        let limit = duration::from_millis(connect_timeout_ms, "connect_timeout", CLIENT_TIMEOUT)?;
+        let limit =
+            duration::from_millis(connect_timeout_ms, "connect_timeout", duration::CLIENT_TIMEOUT)?;
         Ok(o.connect_timeout(limit))
     });
 }
@@ -135,7 +134,8 @@ pub extern "C" fn fencelock_client_options_set_request_timeout_ms(
     request_timeout_ms: i64,
 ) {
     set(options, |o: ClientOptions| {
-        let limit = duration::from_millis(request_timeout_ms, "request_timeout", CLIENT_TIMEOUT)?;
+        let limit =
+            duration::from_millis(request_timeout_ms, "request_timeout", duration::CLIENT_TIMEOUT)?;
         Ok(o.request_timeout(limit))
     });
 }
@@ -280,9 +280,7 @@ pub extern "C" fn fencelock_lock_options_set_ttl_ms(
     options: *mut fencelock_lock_options,
     ttl_ms: i64,
 ) {
-    set(options, |o: LockOptions| {
-        Ok(o.ttl(duration::from_millis(ttl_ms, "ttl", "100 ms to 24 h")?))
-    });
+    set(options, |o: LockOptions| Ok(o.ttl(duration::from_millis(ttl_ms, "ttl", duration::TTL)?)));
 }
 
 /// Whether the library renews leases by itself. Without renewal a lease ends when its ttl is over,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use fencelock::{ClientOptions, LockOptions, Result};
 use fencelock_shared::OpenClient;
+use fencelock_shared::duration::{CLIENT_TIMEOUT, TTL};
 use fencelock_shared::handles::{self, Handled};
 use jni::EnvUnowned;
 use jni::objects::{JByteArray, JClass, JLongArray, JObjectArray};
@@ -25,8 +26,6 @@ fn client(handle: jlong) -> Result<Arc<OpenClient>> {
     Ok(handles::get::<Client>(handle as u64)?.0.clone())
 }
 
-const TIMEOUT: &str = "1 ms to 1 h";
-
 #[unsafe(no_mangle)]
 extern "system" fn Java_dev_fencelock_Native_connect<'l>(
     mut env: EnvUnowned<'l>,
@@ -40,7 +39,7 @@ extern "system" fn Java_dev_fencelock_Native_connect<'l>(
     begin(&mut env, &out, ticket, |env, cancelled| {
         let url = bytes::maybe_text(env, &url)?;
         let mut options = ClientOptions::new().language("java");
-        let names = [("connect_timeout", TIMEOUT), ("request_timeout", TIMEOUT)];
+        let names = [("connect_timeout", CLIENT_TIMEOUT), ("request_timeout", CLIENT_TIMEOUT)];
         let [connect, request] = bytes::times(env, &times, names)?;
         if let Some(limit) = connect {
             options = options.connect_timeout(limit);
@@ -79,7 +78,7 @@ extern "system" fn Java_dev_fencelock_Native_lock<'l>(
     at_once(&mut env, &out, |env| {
         let client = client(handle)?;
         let name = bytes::text(env, &name, "name")?;
-        let names = [("ttl", "100 ms to 24 h"), ("max_hold", "a time longer than ttl, or none")];
+        let names = [("ttl", TTL), ("max_hold", "a time longer than ttl, or none")];
         let [ttl, max_hold] = bytes::times(env, &times, names)?;
         let mut options = LockOptions::new().renew(renew).max_hold(max_hold);
         if let Some(ttl) = ttl {

@@ -9,14 +9,13 @@ mod bytes;
 mod call;
 mod client;
 mod completions;
-mod exit;
 mod lease;
 mod lock;
 
 use std::sync::Once;
 
 use fencelock::ErrorKind;
-use fencelock_shared::{log, panic};
+use fencelock_shared::{exit, log, panic};
 use jni::EnvUnowned;
 use jni::errors::ThrowRuntimeExAndDefault;
 use jni::objects::{JByteArray, JClass, JLongArray};

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use fencelock_shared::OpenClient;
+use fencelock_shared::duration::WAIT;
 use fencelock_shared::handles::{self, Handled};
 use jni::EnvUnowned;
 use jni::objects::{JByteArray, JClass, JLongArray};
@@ -10,9 +11,6 @@ use jni::sys::{jint, jlong};
 
 use crate::call::{Value, begin, unless};
 use crate::{at_once, bytes};
-
-/// What is allowed.
-const TIMEOUT: &str = "0 to 10 years";
 
 /// What a lock's handle stands for.
 pub(crate) struct Lock {
@@ -34,7 +32,7 @@ extern "system" fn Java_dev_fencelock_Native_checkTimeout<'l>(
     out: JLongArray<'l>,
 ) -> JByteArray<'l> {
     at_once(&mut env, &out, |_| {
-        fencelock::check_timeout(bytes::time(seconds, nanos, "timeout", TIMEOUT)?)?;
+        fencelock::check_timeout(bytes::time(seconds, nanos, "timeout", WAIT)?)?;
         Ok(Value::Nothing)
     })
 }
@@ -51,7 +49,7 @@ extern "system" fn Java_dev_fencelock_Native_acquire<'l>(
 ) -> JByteArray<'l> {
     begin(&mut env, &out, ticket, |_, cancelled| {
         let lock = handles::get::<Lock>(handle as u64)?;
-        let timeout = bytes::time(seconds, nanos, "timeout", TIMEOUT)?;
+        let timeout = bytes::time(seconds, nanos, "timeout", WAIT)?;
         fencelock::check_timeout(timeout)?;
         Ok(async move {
             let lease = lock.lock.acquire_unless(timeout, cancelled).await?;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use fencelock::{ClientOptions, LockOptions};
-use fencelock_shared::{OpenClient, panic};
+use fencelock_shared::{OpenClient, duration, panic};
 use napi::Env;
 use napi_derive::napi;
 
@@ -36,7 +36,7 @@ pub struct NewLock {
 impl ConnectOptions {
     fn read(self) -> fencelock::Result<ClientOptions> {
         let mut options = ClientOptions::new().language("node");
-        let allowed = convert::CLIENT_TIMEOUT;
+        let allowed = duration::CLIENT_TIMEOUT;
         if let Some(time) = convert::time(self.connect_timeout, "connect_timeout", allowed)? {
             options = options.connect_timeout(time);
         }
@@ -62,7 +62,7 @@ impl ConnectOptions {
 impl NewLock {
     fn read(self) -> fencelock::Result<LockOptions> {
         let mut options = LockOptions::new();
-        if let Some(ttl) = convert::time(self.ttl, "ttl", convert::TTL)? {
+        if let Some(ttl) = convert::time(self.ttl, "ttl", duration::TTL)? {
             options = options.ttl(ttl);
         }
         if let Some(renew) = self.renew {

@@ -6,9 +6,7 @@ use std::time::Duration;
 use fencelock::Result;
 use fencelock_shared::duration;
 
-pub(crate) const TTL: &str = "100 ms to 24 h";
 pub(crate) const MAX_HOLD: &str = "a time longer than ttl";
-pub(crate) const CLIENT_TIMEOUT: &str = "1 ms to 1 h";
 
 /// A time limit in milliseconds, if one is given.
 pub(crate) fn time(value: Option<f64>, what: &str, allowed: &str) -> Result<Option<Duration>> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use fencelock::{ClientOptions, LockOptions};
-use fencelock_shared::{OpenClient, panic};
+use fencelock_shared::{OpenClient, duration, panic};
 use pyo3::prelude::*;
 
 use crate::call::{Call, Value};
@@ -34,7 +34,7 @@ impl Client {
     ) -> Result<Call, Failure> {
         let url = convert::maybe_text(url, "url")?;
         let mut options = ClientOptions::new().language("python");
-        let allowed = convert::CLIENT_TIMEOUT;
+        let allowed = duration::CLIENT_TIMEOUT;
         if let Some(time) = convert::maybe_seconds(connect_timeout, "connect_timeout", allowed)? {
             options = options.connect_timeout(time);
         }
@@ -68,7 +68,7 @@ impl Client {
         self.0.check_process()?;
         let name = convert::text(name, "name")?;
         let mut options = LockOptions::new()
-            .ttl(convert::seconds(ttl, "ttl", convert::TTL)?)
+            .ttl(convert::seconds(ttl, "ttl", duration::TTL)?)
             .renew(convert::flag(renew, "renew")?)
             .max_hold(convert::maybe_seconds(max_hold, "max_hold", convert::MAX_HOLD)?);
         if let Some(text) = convert::maybe_text(metadata, "metadata")? {

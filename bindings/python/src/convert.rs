@@ -10,9 +10,7 @@ use pyo3::types::{PyBool, PyString};
 
 use crate::errors::Failure;
 
-pub(crate) const TTL: &str = "100 ms to 24 h";
 pub(crate) const MAX_HOLD: &str = "a time longer than ttl, or None";
-pub(crate) const CLIENT_TIMEOUT: &str = "1 ms to 1 h";
 
 /// A number of seconds. Not a bool: `acquire(timeout=False)` means something else elsewhere.
 pub(crate) fn seconds(

@@ -5,6 +5,13 @@ use std::time::Duration;
 
 use fencelock::{Error, ErrorKind, Result};
 
+/// What core allows as a ttl, for messages.
+pub const TTL: &str = "100 ms to 24 h";
+/// What core allows as a limit of a wait, but for the word that a language has for "none".
+pub const WAIT: &str = "0 to 10 years";
+/// What core allows as the timeouts of a client.
+pub const CLIENT_TIMEOUT: &str = "1 ms to 1 h";
+
 /// Seconds as a duration, exact to the microsecond: 1.1 is 1100 ms although no `f64` is 1.1.
 ///
 /// A positive number never becomes zero, because a wait of zero means something else.
@@ -69,7 +76,7 @@ mod tests {
             (f64::INFINITY, None),
             (f64::NEG_INFINITY, None),
         ] {
-            let found = from_seconds(seconds, "ttl", "100 ms to 24 h");
+            let found = from_seconds(seconds, "ttl", TTL);
             assert_eq!(found.as_ref().ok().map(Duration::as_micros), expected, "{seconds:?}");
             if let Err(error) = found {
                 assert_eq!(error.kind(), ErrorKind::InvalidArgument);
@@ -90,7 +97,7 @@ mod tests {
             (f64::NAN, None),
             (f64::INFINITY, None),
         ] {
-            let found = from_float_millis(millis, "ttl", "100 ms to 24 h");
+            let found = from_float_millis(millis, "ttl", TTL);
             assert_eq!(found.ok().map(|d| d.as_micros()), expected, "{millis:?}");
         }
     }
@@ -105,7 +112,7 @@ mod tests {
             (-1, None),
             (i64::MIN, None),
         ] {
-            let found = from_millis(millis, "timeout_ms", "0 to 10 years");
+            let found = from_millis(millis, "timeout_ms", WAIT);
             assert_eq!(found.ok().map(|d| d.as_millis()), expected, "{millis}");
         }
         assert_eq!(to_millis(Duration::from_micros(1999)), 1);

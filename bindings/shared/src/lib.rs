@@ -7,6 +7,7 @@ pub mod cancel;
 pub mod clients;
 pub mod codes;
 pub mod duration;
+pub mod exit;
 pub mod handles;
 pub mod log;
 pub mod panic;

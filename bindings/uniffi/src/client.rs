@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use fencelock::Result;
 use fencelock_shared::OpenClient;
-use fencelock_shared::duration::from_seconds;
+use fencelock_shared::duration::{CLIENT_TIMEOUT, from_seconds};
 
 use crate::call::{run, run_to_the_end};
 use crate::claim::Connecting;
@@ -12,8 +12,6 @@ use crate::error::FencelockError;
 use crate::host::Language;
 use crate::info::LockInfo;
 use crate::lock::{Lock, LockOptions};
-
-const TIMEOUT: &str = "1 ms to 1 h";
 
 /// Options of a client; what is not given has its default.
 #[derive(Clone, Debug, Default, uniffi::Record)]
@@ -119,10 +117,12 @@ impl ClientOptions {
     fn of(self, language: Language) -> Result<fencelock::ClientOptions> {
         let mut options = fencelock::ClientOptions::new().language(language.name());
         if let Some(seconds) = self.connect_timeout {
-            options = options.connect_timeout(from_seconds(seconds, "connect_timeout", TIMEOUT)?);
+            options =
+                options.connect_timeout(from_seconds(seconds, "connect_timeout", CLIENT_TIMEOUT)?);
         }
         if let Some(seconds) = self.request_timeout {
-            options = options.request_timeout(from_seconds(seconds, "request_timeout", TIMEOUT)?);
+            options =
+                options.request_timeout(from_seconds(seconds, "request_timeout", CLIENT_TIMEOUT)?);
         }
         if let Some(prefix) = self.prefix {
             options = options.prefix(prefix);

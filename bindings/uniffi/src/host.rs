@@ -1,9 +1,8 @@
 //! The host: its language, its log, and the end of its process.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Once, OnceLock};
 
-use fencelock_shared::{log, panic, runtime};
+use fencelock_shared::{exit, log, panic, runtime};
 
 /// Who calls. It stands in the default metadata, and decides about a lease that nothing refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, uniffi::Enum)]
@@ -40,8 +39,6 @@ pub trait Logger: Send + Sync {
 }
 
 static LOGGER: OnceLock<Box<dyn Logger>> = OnceLock::new();
-/// A call into a host that has ended would wait for ever.
-static ENDING: AtomicBool = AtomicBool::new(false);
 
 /// Says where warnings go, and has leases released at the exit of the process. The first call counts.
 #[uniffi::export]
@@ -51,9 +48,7 @@ pub fn prepare(logger: Box<dyn Logger>) {
         let _ = LOGGER.set(logger);
         log::install(hand_over);
         panic::log_panics();
-        // SAFETY: the function stays where it is for as long as the process runs: the library is
-        // linked so that it is never unloaded.
-        unsafe { libc::atexit(release_at_exit) };
+        exit::release_at_exit();
     });
 }
 
@@ -69,16 +64,9 @@ fn hand_over(severity: log::Severity, message: &str) {
     }
 }
 
-/// Whether the host is going away: nothing may call it any more.
+/// Whether the host is going away. A call into one that has ended would wait for ever.
 pub(crate) fn is_ending() -> bool {
-    ENDING.load(Ordering::Acquire)
-}
-
-/// Later than all shutdown hooks of a JVM, of which one may still want to unlock.
-extern "C" fn release_at_exit() {
-    ENDING.store(true, Ordering::Release);
-    // Nobody is left who could be told of a panic.
-    let _ = std::panic::catch_unwind(runtime::close_all);
+    runtime::check_open().is_err()
 }
 
 /// The version of the library.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fencelock::Result;
-use fencelock_shared::duration::from_seconds;
+use fencelock_shared::duration::{TTL, WAIT, from_seconds};
 
 use crate::claim::{Attempt, Wait};
 use crate::client::Open;
@@ -27,7 +27,7 @@ impl LockOptions {
     pub(crate) fn checked(self) -> Result<fencelock::LockOptions> {
         let max_hold = seconds(self.max_hold, "max_hold", "a time longer than ttl, or none")?;
         let mut options = fencelock::LockOptions::new().renew(self.renew).max_hold(max_hold);
-        if let Some(ttl) = seconds(self.ttl, "ttl", "100 ms to 24 h")? {
+        if let Some(ttl) = seconds(self.ttl, "ttl", TTL)? {
             options = options.ttl(ttl);
         }
         if let Some(text) = self.metadata {
@@ -61,7 +61,7 @@ impl Lock {
         &self,
         timeout: Option<f64>,
     ) -> std::result::Result<Arc<Attempt>, FencelockError> {
-        let limit = seconds(timeout, "timeout", "0 to 10 years")?;
+        let limit = seconds(timeout, "timeout", WAIT)?;
         Ok(Attempt::new(self.lock.clone(), self.client.clone(), Wait::Within(limit)))
     }
 
