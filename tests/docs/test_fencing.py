@@ -50,6 +50,11 @@ def test_sql_one_row(database: sqlite3.Connection) -> None:
     assert stock(database) == 95
 
 
+def test_the_readme_has_the_same_sql() -> None:
+    section = "How a resource checks a fencing token"
+    assert pages.code("README.md", "sql", section) == pages.code(PAGE, "sql", "SQL, one row")
+
+
 def test_sql_several_rows(database: sqlite3.Connection) -> None:
     code = pages.code(PAGE, "sql", "SQL, several rows or tables")
     prepare, *transaction = programs.statements(code)
