@@ -1,7 +1,7 @@
 //! A place for locks, the command there, and what it does.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -155,6 +155,7 @@ pub(crate) struct Running {
 
 impl Running {
     pub(crate) fn start(mut command: Command) -> Self {
+        hear_every_signal(&mut command);
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -228,6 +229,19 @@ impl Running {
         }
         let errors = self.errors.take().unwrap().join().unwrap();
         Ended { status, output, errors }
+    }
+}
+
+/// Whoever runs the tests in the background of a script ignores INT and QUIT, here and in what is started.
+fn hear_every_signal(command: &mut Command) {
+    // SAFETY: between fork and exec; makes system calls that neither allocate nor lock.
+    unsafe {
+        command.pre_exec(|| {
+            for signal in [Signal::INT, Signal::QUIT, Signal::HUP, Signal::TERM] {
+                libc::signal(signal.as_raw(), libc::SIG_DFL);
+            }
+            Ok(())
+        });
     }
 }
 
