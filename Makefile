@@ -23,9 +23,8 @@ VENV := $(CURDIR)/.venv/bin
 LOGS := $(CURDIR)/target/test-logs
 WITH_SERVERS := tests/services/run all
 
-# Bindings that are modules of a host are left out of `cargo test`: they have no main, and link only
-# inside their host, whose own test tool tests them. The command has a step of its own.
-RUST_TESTED := --workspace --exclude fencelock-python --exclude fencelock-node --exclude fencelock-cli
+# Each binding is tested in a step of its own, by its language's tools; what they share is tested here.
+RUST_TESTED := --workspace $(addprefix --exclude fencelock-,python node java c c-header cli uniffi uniffi-bindgen)
 RUST_EXAMPLES := flash_sale order_code
 
 .PHONY: help demo picture test test-core test-python test-node test-java test-c test-cli test-uniffi \

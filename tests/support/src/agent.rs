@@ -1,5 +1,6 @@
 //! Child processes: the program runs itself again, and both sides talk in lines of JSON.
 
+use std::os::fd::AsFd;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -7,7 +8,8 @@ use anyhow::{Context, Result, bail};
 use rustix::process::Signal;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines, Stdin};
+use tokio::fs::File;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::time::timeout;
 
@@ -82,7 +84,7 @@ impl Agent {
 
 /// The parent, as the child sees it.
 pub struct Parent {
-    input: Lines<BufReader<Stdin>>,
+    input: Lines<BufReader<File>>,
 }
 
 impl Parent {
@@ -90,7 +92,9 @@ impl Parent {
     pub fn new() -> Self {
         // A child that is frozen when its parent is killed would otherwise stay for ever.
         let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
-        Parent { input: BufReader::new(tokio::io::stdin()).lines() }
+        let input =
+            std::io::stdin().as_fd().try_clone_to_owned().expect("there is a standard input");
+        Parent { input: BufReader::new(File::from_std(std::fs::File::from(input))).lines() }
     }
 
     /// The next message; none when the parent has ended.
