@@ -11,7 +11,7 @@ warnings.simplefilter("ignore", DeprecationWarning)  # fork with threads; that i
 import fencelock
 url, name = sys.argv[1:]
 client = fencelock.connect(url)
-lock = client.lock(name, ttl=0.6)
+lock = client.lock(name, ttl=1.5)
 
 def child_ends_well(pid):
     _, status = os.waitpid(pid, 0)
@@ -50,7 +50,7 @@ if pid == 0:
         lambda: asyncio.run(client.close_async()),
     ):
         forked(call)
-    time.sleep(0.7)  # past its deadline as well
+    time.sleep(1.6)  # past its deadline as well
     assert not lease.held
     del lease
     del lock
@@ -61,7 +61,7 @@ if pid == 0:
 child_ends_well(pid)
 assert lease.held
 assert client.inspect(name).owner == owner
-assert not lost.wait(0.7)
+assert not lost.wait(1.6)
 lease.release()
 """
     run(code, shared_url, name)
@@ -91,13 +91,13 @@ assert not lock.locked()
 def test_g9_a_new_client_in_the_child_works(fork_url: str, name: str, same: bool) -> None:
     code = f"""
 lease = lock.acquire()
-for _ in range(3):
+for number in range(3):
     pid = os.fork()
     if pid == 0:
         child = fencelock.connect(url if {same} else "memory:")
-        own = child.lock(name + "/child", ttl=0.3)
+        own = child.lock(name + "/child", ttl=1.5)
         with own as held:
-            assert not held.lost.wait(0.5)
+            assert not held.lost.wait(0 if number else 1.8)
             assert held.held
         async def main():
             async with own as held:

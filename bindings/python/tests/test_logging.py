@@ -42,8 +42,8 @@ def test_a_handler_may_block_and_use_locks(client: Client, name: str) -> None:
         assert lease.lost.wait(LIMIT)
         assert entered.wait(LIMIT)
         # While it blocks, everything goes on.
-        with client.lock(name, ttl=0.2) as second:
-            assert not second.lost.wait(0.4)
+        with client.lock(name, ttl=1.5) as second:
+            assert not second.lost.wait(1.8)
         leave.set()
         assert used.wait(LIMIT)
     finally:
