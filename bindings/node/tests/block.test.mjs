@@ -205,7 +205,7 @@ test('g2 `await using` tells a loss, together with what the block threw', async 
 
 test('g7 leaving never throws Unavailable; an explicit release does', async (t) => {
   const { url, freeze, thaw } = await ownRedis(t)
-  const client = await connect(url, { requestTimeout: 200 })
+  const client = await connect(url, { requestTimeout: 700 })
   const lock = client.lock(uniqueName(), { ttl: 20_000 })
   const warned = once(process, 'warning')
   const body = () => {

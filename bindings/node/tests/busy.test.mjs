@@ -6,8 +6,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { connect, LockLost } from '../index.mjs'
 import { BACKENDS, busy, LIMIT, lost, onEach, Program, SHARED, waitUntil } from './support.mjs'
 
-const TTL = 600
-const BUSY = 1.5 * TTL
+const TTL = 1200
+const BUSY = 1.25 * TTL
 
 onEach(BACKENDS, 'g2 a busy event loop does not stop renewals', async (_, url, name) => {
   const client = await connect(url)

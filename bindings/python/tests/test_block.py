@@ -117,7 +117,7 @@ def test_a_block_may_be_left_in_another_thread(client: Client, name: str) -> Non
 def test_leaving_does_not_raise_unavailable(
     own_redis: RedisServer, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    client = fencelock.connect(own_redis.url, request_timeout=0.2)
+    client = fencelock.connect(own_redis.url, request_timeout=0.7)
     with caplog.at_level(logging.WARNING, "fencelock"):
         with client.lock(name, ttl=30):
             own_redis.process.send_signal(19)
@@ -129,7 +129,7 @@ def test_leaving_does_not_raise_unavailable(
 
 
 def test_an_explicit_release_raises_unavailable(own_redis: RedisServer, name: str) -> None:
-    client = fencelock.connect(own_redis.url, request_timeout=0.2)
+    client = fencelock.connect(own_redis.url, request_timeout=0.7)
     lease = client.lock(name, ttl=30).acquire()
     with own_redis.frozen(), pytest.raises(fencelock.Unavailable):
         lease.release()

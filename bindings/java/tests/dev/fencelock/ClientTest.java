@@ -198,7 +198,7 @@ class ClientTest {
 
     @Test
     void g2BlockedCallbacksDoNotStopRenewals() throws Exception {
-        LockOptions shortly = LockOptions.defaults().ttl(Duration.ofMillis(600));
+        LockOptions shortly = LockOptions.defaults().ttl(Duration.ofMillis(1500));
         try (Fencelock client = Fencelock.connect(Support.url("redis", directory))) {
             Lease lease = client.lock("a", shortly).acquireLease();
             for (int i = 0; i < 50; i++) {
@@ -206,13 +206,13 @@ class ClientTest {
                         .acquireAsync()
                         .thenAccept(
                                 other -> {
-                                    long end = System.nanoTime() + 900_000_000L;
+                                    long end = System.nanoTime() + 1_900_000_000L;
                                     while (System.nanoTime() < end) {
                                         Thread.onSpinWait();
                                     }
                                 });
             }
-            Thread.sleep(900);
+            Thread.sleep(1900);
             assertTrue(lease.isHeld());
             lease.release();
         }

@@ -32,11 +32,11 @@ final class Programs {
             }
             case "renewals" -> {
                 lock.lock();
-                LockOptions shortly = LockOptions.defaults().ttl(Duration.ofMillis(900));
+                LockOptions shortly = LockOptions.defaults().ttl(Duration.ofMillis(1500));
                 for (int i = 0; i < 200; i++) {
                     KEPT.add(client.lock(name + "/" + i, shortly).acquireLease());
                 }
-                Thread.sleep(300);
+                Thread.sleep(600);
             }
             case "waits" -> {
                 lock.lock();

@@ -269,7 +269,7 @@ class LockTest {
         with("redis") { client ->
             var cancelled = false
             val error = assertFails<LockLostException> {
-                client.lock("a", ttl = 600.milliseconds).withLock {
+                client.lock("a", ttl = 1500.milliseconds).withLock {
                     assertTrue(client.forceRelease("a"))
                     try {
                         awaitCancellation()
@@ -313,7 +313,7 @@ class LockTest {
     @Test
     fun withLockNeverFailsForASilentServer() = test {
         RedisServer(directory).started().use { server ->
-            val client = Fencelock.connect(server.url, requestTimeout = 200.milliseconds)
+            val client = Fencelock.connect(server.url, requestTimeout = 700.milliseconds)
             val released = client.lock("released").acquire()
             val closed = client.lock("closed").acquire()
             val lost = client.lock("lost", ttl = 600.milliseconds)
@@ -442,11 +442,11 @@ class LockTest {
     @Test
     fun g4ABusyDispatcherDoesNotLoseALease() = test {
         with("redis") { client ->
-            client.lock("a", ttl = 500.milliseconds).withLock { lease ->
+            client.lock("a", ttl = 1500.milliseconds).withLock { lease ->
                 val busy = List(THREADS * 2) {
                     launch {
                         val start = System.nanoTime()
-                        while (System.nanoTime() - start < 750_000_000) Thread.onSpinWait()
+                        while (System.nanoTime() - start < 1_900_000_000) Thread.onSpinWait()
                     }
                 }
                 busy.joinAll()
