@@ -72,7 +72,7 @@ test-core: ## the Rust tests and doc tests, with real servers
 
 test-python: $(filter-out $(BUILT),python) fleets ## the Python tests, with real servers
 	@mkdir -p $(LOGS)
-	cd bindings/python && ../../$(WITH_SERVERS) $(VENV)/python -m pytest \
+	cd bindings/python && ../../$(WITH_SERVERS) $(VENV)/python -m pytest -n 2 \
 		--junitxml=$(LOGS)/test-python.xml
 
 # One run for people to read, and the same as a file for tests/summary.

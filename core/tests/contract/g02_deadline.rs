@@ -52,17 +52,17 @@ async fn g2_max_hold_ends_a_lease_and_frees_the_lock(site: Site) {
     let options = LockOptions::new().ttl(ms(20_000)).max_hold(ms(20_300));
     // The ttl is long: only the clean-up after the loss can free the lock this soon.
     let start = Instant::now();
-    let short = LockOptions::new().ttl(ms(300)).max_hold(ms(700));
+    let short = LockOptions::new().ttl(ms(900)).max_hold(ms(2_000));
     let lease = client.lock_with("a", short).unwrap().acquire().await.unwrap();
     let waiting = client.lock_with("a", options).unwrap();
     let next = soon("the lock after max_hold", waiting.acquire()).await.unwrap();
-    assert!(start.elapsed() >= ms(690), "{:?}", start.elapsed());
+    assert!(start.elapsed() >= ms(1_970), "{:?}", start.elapsed());
     assert!(lease.is_lost());
     next.release().await.unwrap();
 }
 
 async fn g2_remaining_never_exceeds_the_ttl_less_its_margin(site: Site) {
-    for (ttl, most) in [(ms(100), ms(97)), (ms(30_000), ms(29_698))] {
+    for (ttl, most) in [(ms(1_000), ms(988)), (ms(30_000), ms(29_698))] {
         let lease = site.lock("a", ttl).await.acquire().await.unwrap();
         let remaining = lease.remaining();
         assert!(remaining <= most && remaining > Duration::ZERO, "{ttl:?}: {remaining:?}");
