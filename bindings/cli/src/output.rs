@@ -1,6 +1,8 @@
 //! What is printed: texts for people, JSON for programs, and complaints.
 
 use std::io::{self, IsTerminal, Write};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
 use std::time::Duration;
 
 use fencelock::LockInfo;
@@ -67,9 +69,36 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
+/// For how long this process waits for somebody who does not read what it says.
+const PATIENCE: Duration = Duration::from_millis(500);
+
 /// One line on standard error.
 pub(crate) fn complain(message: &str) {
-    let _ = writeln!(io::stderr(), "fencelock: {}", plain(message));
+    begin_to_complain(message).wait();
+}
+
+/// The same, beside what goes on: a pipe may be full, and a terminal be held by Ctrl-S.
+pub(crate) fn begin_to_complain(message: &str) -> Complaint {
+    let line = format!("fencelock: {}\n", plain(message));
+    let (said, heard) = channel();
+    let say = move || {
+        // In one call, so that lines of several processes do not mix.
+        let _ = io::stderr().write_all(line.as_bytes());
+        let _ = said.send(());
+    };
+    // Where there can be no thread, it is dropped unsaid.
+    let _ = thread::Builder::new().name("complaint".to_owned()).spawn(say);
+    Complaint(heard)
+}
+
+/// A line that is being written.
+pub(crate) struct Complaint(Receiver<()>);
+
+impl Complaint {
+    /// Until it is written, or nobody seems to read it.
+    pub(crate) fn wait(self) {
+        let _ = self.0.recv_timeout(PATIENCE);
+    }
 }
 
 /// Asks on the terminal; none where there is nobody to ask.
@@ -87,13 +116,18 @@ pub(crate) fn ask(question: &str) -> Option<bool> {
 /// what a terminal would obey.
 pub(crate) fn plain(text: &str) -> String {
     text.chars().fold(String::new(), |mut plain, c| {
-        if c.is_control() {
+        if c.is_control() || turns_text_around(c) {
             plain.extend(c.escape_default());
         } else {
             plain.push(c);
         }
         plain
     })
+}
+
+/// The marks of direction: they make a terminal show a name as another one.
+fn turns_text_around(c: char) -> bool {
+    matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 #[cfg(test)]
@@ -103,5 +137,6 @@ mod tests {
     #[test]
     fn what_a_terminal_would_obey_is_shown_and_not_done() {
         assert_eq!(plain("a\n\u{1b}[2Jé"), "a\\n\\u{1b}[2Jé");
+        assert_eq!(plain("a\u{202e}b\u{2066}"), "a\\u{202e}b\\u{2066}");
     }
 }

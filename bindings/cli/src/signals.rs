@@ -4,7 +4,7 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::thread;
 
-use rustix::process::Signal;
+use rustix::process::{Signal, getpid, kill_process};
 use signal_hook::iterator::SignalsInfo;
 use signal_hook::iterator::exfiltrator::WithOrigin;
 use signal_hook::low_level::siginfo::{Cause, Origin};
@@ -45,6 +45,7 @@ impl Signals {
         let mut signals = SignalsInfo::<WithOrigin>::new(taken)?;
         let (sender, receiver) = unbounded_channel();
         thread::Builder::new().name("signals".to_owned()).spawn(move || {
+            unblock_child();
             for origin in signals.forever() {
                 if let Some(arrival) = Arrival::of(&origin)
                     && sender.send(arrival).is_err()
@@ -64,20 +65,43 @@ impl Signals {
         }
     }
 
+    /// All that have come until now.
+    pub(crate) async fn arrived(&mut self) -> Vec<Arrival> {
+        // Whatever is on its way is here when this one is. If another CHLD is under way too, they
+        // arrive as one.
+        let _ = kill_process(getpid(), Signal::CHILD);
+        let mut arrived = Vec::new();
+        loop {
+            let arrival = self.next().await;
+            arrived.push(arrival);
+            if arrival.signal == Signal::CHILD {
+                return arrived;
+            }
+        }
+    }
+
     /// The next one that is to end this process, while there is no command that could get it.
     /// Cancel-safe.
     pub(crate) async fn next_end(&mut self) -> Signal {
         loop {
-            match self.next().await.signal {
-                Signal::TSTP => stop(),
-                Signal::CONT | Signal::WINCH | Signal::CHILD => {}
-                signal => return signal,
+            if let Some(signal) = self.next().await.ends_us() {
+                return signal;
             }
         }
     }
 }
 
 impl Arrival {
+    /// What is done about it while there is no command: the signal if it is to end this process.
+    pub(crate) fn ends_us(self) -> Option<Signal> {
+        match self.signal {
+            Signal::TSTP => stop(),
+            Signal::CONT | Signal::WINCH | Signal::CHILD => {}
+            signal => return Some(signal),
+        }
+        None
+    }
+
     fn of(origin: &Origin) -> Option<Self> {
         let signal = Signal::from_named_raw(origin.signal)?;
         let sender = match origin.cause {
@@ -88,9 +112,30 @@ impl Arrival {
     }
 }
 
-/// Stops this process until somebody continues it.
+/// Does what TSTP does to a process that has no handler for it: stops this one until somebody
+/// continues it, but not where no shell is there to do that. The system knows.
 pub(crate) fn stop() {
-    let _ = rustix::process::kill_process(rustix::process::getpid(), Signal::STOP);
+    let mut ours = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: `ours` has room for the present action, which is put back; zeroes are the default
+    // action. The signal goes to this thread, so that its effect comes before the call returns.
+    unsafe {
+        let default = MaybeUninit::<libc::sigaction>::zeroed();
+        if libc::sigaction(libc::SIGTSTP, default.as_ptr(), ours.as_mut_ptr()) == 0 {
+            libc::raise(libc::SIGTSTP);
+            libc::sigaction(libc::SIGTSTP, ours.as_ptr(), std::ptr::null_mut());
+        }
+    }
+}
+
+/// For this thread: who started us may have blocked CHLD, and a command's end would not be heard of.
+fn unblock_child() {
+    let mut set = MaybeUninit::<libc::sigset_t>::zeroed();
+    // SAFETY: the set is made before it is used, and there is no old one to be written.
+    unsafe {
+        libc::sigemptyset(set.as_mut_ptr());
+        libc::sigaddset(set.as_mut_ptr(), libc::SIGCHLD);
+        libc::pthread_sigmask(libc::SIG_UNBLOCK, set.as_ptr(), std::ptr::null_mut());
+    }
 }
 
 fn is_ignored(signal: i32) -> bool {

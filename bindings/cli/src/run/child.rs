@@ -2,21 +2,29 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::os::unix::process::CommandExt;
-use std::process::{Child as Process, Command, ExitStatus};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Command, ExitStatus};
 
 use fencelock::Lease;
+use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{
+    Pid, Signal, WaitOptions, WaitStatus, getpid, getsid, kill_process, kill_process_group, wait,
+};
 
-use super::reach::{Reach, Started};
+use super::tree::{Process, Tree};
 use crate::exit::{Failure, NOT_EXECUTABLE, NOT_FOUND, SYSTEM};
+use crate::signals::Arrival;
 
 pub(super) struct Child {
-    process: Process,
     id: Pid,
-    reach: Reach,
+    tree: Tree,
+    /// It leads a group of its own. With a terminal, that would cut it off from Ctrl-C, from reading
+    /// what is typed and from the pipeline that it is part of: there it stays in ours.
+    leads_a_group: bool,
     status: Option<ExitStatus>,
+    is_stopped: bool,
+    is_to_stop: bool,
 }
 
 impl Child {
@@ -26,27 +34,38 @@ impl Child {
         let Some((program, arguments)) = words.split_first() else {
             return Err(Failure::new(NOT_FOUND, "no command was given"));
         };
+        let tree = Tree::plant().map_err(|e| Failure::system("processes", e))?;
         let mut command = Command::new(program);
         command
             .args(arguments)
             .env("FENCELOCK_NAME", lease.name())
             .env("FENCELOCK_TOKEN", lease.token().to_string());
-        let reach = Reach::choose();
-        if matches!(reach, Reach::Group) {
+        let leads_a_group = !has_terminal();
+        if leads_a_group {
             command.process_group(0);
         }
         die_with_us(&mut command);
+        // Its end is seen where that of what it started is.
         let process = command.spawn().map_err(|error| not_started(program, &error))?;
         let id = Pid::from_child(&process);
-        Ok(Child { process, id, reach, status: None })
+        Ok(Child { id, tree, leads_a_group, status: None, is_stopped: false, is_to_stop: false })
     }
 
-    pub(super) fn pid(&self) -> i32 {
-        self.id.as_raw_nonzero().get()
-    }
-
-    pub(super) fn shares_our_group(&self) -> bool {
-        matches!(self.reach, Reach::Tree)
+    /// Whether who sent this to us has sent it to the command as well.
+    pub(super) fn has_got(&self, arrival: Arrival) -> bool {
+        if self.leads_a_group {
+            return false;
+        }
+        match (arrival.sender, arrival.signal) {
+            // It signals its whole group.
+            (Some(sender), _) => sender == self.id.as_raw_nonzero().get(),
+            // The system: so does a terminal, but the hang-up is told to who leads the session.
+            (None, Signal::INT | Signal::QUIT | Signal::TSTP | Signal::CONT | Signal::WINCH) => {
+                true
+            }
+            (None, Signal::HUP) => getsid(None) != Ok(getpid()),
+            (None, _) => false,
+        }
     }
 
     /// Signals the command alone.
@@ -57,37 +76,66 @@ impl Child {
         }
     }
 
-    /// Signals the command and what it started.
+    /// Signals the command and all that it started.
     pub(super) fn tell_all(&self, signal: Signal) {
-        self.tell_with(&self.started(), signal);
+        let group = (self.leads_a_group && self.status.is_none()).then_some(self.id);
+        match group {
+            Some(group) => drop(kill_process_group(group, signal)),
+            None => self.tell(signal),
+        }
+        let group = group.map(|group| group.as_raw_nonzero().get());
+        let told = |process: &Process| process.id == self.id || Some(process.group) == group;
+        self.tree.processes().iter().filter(|process| !told(process)).for_each(|p| p.tell(signal));
     }
 
-    /// Signals the command and these.
-    pub(super) fn tell_with(&self, started: &Started, signal: Signal) {
-        started.tell(signal);
-        if !matches!(started, Started::Group(_)) {
-            self.tell(signal);
-        }
-    }
-
-    /// What the command has started until now.
-    pub(super) fn started(&self) -> Started {
-        match self.status {
-            None => self.reach.started(self.id),
-            // The number of one that has ended may be another's, with other children.
-            Some(_) if self.shares_our_group() => Started::none(),
-            Some(_) => self.reach.started(self.id),
-        }
+    /// Whether something lives on that the command started.
+    pub(super) fn has_left_something(&self) -> bool {
+        self.tree.processes().iter().any(|process| process.id != self.id)
     }
 
     /// Its exit status, once it has ended.
     pub(super) fn ended(&mut self) -> Result<Option<ExitStatus>, Failure> {
-        if self.status.is_none() {
-            let status = self.process.try_wait();
-            self.status = status.map_err(|e| Failure::system("waiting for the command", e))?;
+        let options = WaitOptions::NOHANG | WaitOptions::UNTRACED | WaitOptions::CONTINUED;
+        loop {
+            match wait(options) {
+                Ok(Some((id, status))) if id == self.id => self.now_is(status),
+                // What it started has ended without its parent: asked for, it is gone.
+                Ok(Some((id, status))) if is_end(status) => self.tree.forget(id),
+                Ok(Some(_)) => {}
+                Ok(None) | Err(Errno::CHILD) => return Ok(self.status),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(Failure::system("waiting for the command", error)),
+            }
         }
-        Ok(self.status)
     }
+
+    fn now_is(&mut self, status: WaitStatus) {
+        self.is_stopped = status.stopped();
+        if is_end(status) {
+            self.status = Some(ExitStatus::from_raw(status.as_raw()));
+        }
+    }
+
+    /// It was asked to stop, and may do so now, later or never.
+    pub(super) fn stop_is_asked_for(&mut self) {
+        self.is_to_stop = true;
+    }
+
+    /// Once for each time: whether it has stopped, is part of our job, and was to.
+    pub(super) fn has_stopped_as_asked(&mut self) -> bool {
+        let stopped = self.is_to_stop && self.is_stopped && !self.leads_a_group;
+        self.is_to_stop &= !stopped;
+        stopped
+    }
+}
+
+fn is_end(status: WaitStatus) -> bool {
+    status.exited() || status.signaled()
+}
+
+fn has_terminal() -> bool {
+    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+    open("/dev/tty", flags, Mode::empty()).is_ok()
 }
 
 fn not_started(program: &OsString, error: &io::Error) -> Failure {
@@ -104,7 +152,7 @@ fn not_started(program: &OsString, error: &io::Error) -> Failure {
 /// would not stop for that. The system does not do this for a program that gains privileges.
 #[cfg(target_os = "linux")]
 fn die_with_us(command: &mut Command) {
-    let us = rustix::process::getpid();
+    let us = getpid();
     // SAFETY: between fork and exec; makes two system calls, and neither allocates nor locks.
     unsafe {
         command.pre_exec(move || {

@@ -18,17 +18,12 @@ pub(super) async fn stop(
     signals: &mut Signals,
     grace: Duration,
 ) -> Result<(), Failure> {
-    // Before TERM: what loses its parent by it is not found afterwards.
-    let started = child.started();
     for signal in [Signal::TERM, Signal::CONT] {
-        child.tell_with(&started, signal);
+        child.tell_all(signal);
     }
     let kill_at = Instant::now().checked_add(grace);
     let mut killed = false;
-    loop {
-        if child.ended()?.is_some() && (killed || started.has_ended()) {
-            return Ok(());
-        }
+    while child.ended()?.is_none() || child.has_left_something() {
         let kill = async {
             match kill_at {
                 Some(at) if !killed => sleep_until(at).await,
@@ -37,13 +32,17 @@ pub(super) async fn stop(
         };
         tokio::select! {
             biased;
-            () = kill => {
-                child.tell_with(&started, Signal::KILL);
-                child.tell_all(Signal::KILL);
-                killed = true;
+            () = kill => killed = true,
+            arrival = signals.next() => {
+                let has_got = child.has_got(arrival);
+                pass_on(child, arrival.signal, has_got)?;
             }
-            arrival = signals.next() => drop(pass_on(child, arrival)?),
             () = sleep(LOOK) => {}
         }
+        // Again and again: what was just being started was not found before.
+        if killed {
+            child.tell_all(Signal::KILL);
+        }
     }
+    Ok(())
 }

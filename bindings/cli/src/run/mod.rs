@@ -2,7 +2,7 @@
 
 mod child;
 mod loss;
-mod reach;
+mod tree;
 
 use std::process::ExitStatus;
 
@@ -39,6 +39,11 @@ async fn acquire_and_run(
         Outcome::Busy => return Ok(End::Code(patience.conflict_exit_code)),
         Outcome::Interrupted(signal) => return Ok(End::Signal(signal)),
     };
+    // With the grant a signal may have come: there is no command yet that could get it.
+    if let Some(signal) = signals.arrived().await.into_iter().find_map(Arrival::ends_us) {
+        let _ = lease.release().await;
+        return Ok(End::Signal(signal));
+    }
     // This process may have been stopped between the grant and now.
     lease.check()?;
     let mut child = match Child::start(&options.command, &lease) {
@@ -51,8 +56,10 @@ async fn acquire_and_run(
     let status = match watch(&mut child, &lease, &mut signals).await? {
         Watched::Ended(status) => status,
         Watched::Lost => {
-            output::complain(&format!("lock {:?} is lost; stopping the command", options.name));
+            let text = format!("lock {:?} is lost; stopping the command", options.name);
+            let complaint = output::begin_to_complain(&text);
             loss::stop(&mut child, &mut signals, options.grace).await?;
+            complaint.wait();
             return Ok(End::Code(exit::LOST));
         }
     };
@@ -70,11 +77,20 @@ async fn watch(
     lease: &Lease,
     signals: &mut Signals,
 ) -> Result<Watched, Failure> {
+    // Until it was executed, the command was a copy of us, with our handlers: whoever sent these,
+    // it has not heard them.
+    for arrival in signals.arrived().await {
+        pass_on(child, arrival.signal, false)?;
+    }
+    if let Some(status) = child.ended()? {
+        return Ok(Watched::Ended(status));
+    }
     loop {
         tokio::select! {
             biased;
             arrival = signals.next() => {
-                if let Some(status) = pass_on(child, arrival)? {
+                let has_got = child.has_got(arrival);
+                if let Some(status) = pass_on(child, arrival.signal, has_got)? {
                     return Ok(Watched::Ended(status));
                 }
             }
@@ -86,23 +102,29 @@ async fn watch(
     }
 }
 
-/// One signal to the command; its exit status if that is what the signal was about.
-fn pass_on(child: &mut Child, arrival: Arrival) -> Result<Option<ExitStatus>, Failure> {
-    let Arrival { signal, sender } = arrival;
-    if signal == Signal::CHILD {
-        return child.ended();
-    }
-    // A terminal has told the command itself, and so has a command that signals its whole group.
-    if !(sender.is_none() && child.shares_our_group()) && sender != Some(child.pid()) {
-        match signal {
-            Signal::TERM | Signal::INT | Signal::QUIT => child.tell_all(signal),
-            _ => child.tell(signal),
+/// One signal to the command, unless it has got it already; its exit status if it has ended.
+fn pass_on(
+    child: &mut Child,
+    signal: Signal,
+    has_got: bool,
+) -> Result<Option<ExitStatus>, Failure> {
+    match signal {
+        Signal::CHILD => {}
+        _ if has_got => {}
+        Signal::TERM | Signal::INT | Signal::QUIT | Signal::TSTP | Signal::CONT => {
+            child.tell_all(signal);
         }
+        _ => child.tell(signal),
     }
     if signal == Signal::TSTP {
+        child.stop_is_asked_for();
+    }
+    let status = child.ended()?;
+    // A shell that has stopped its job waits for all of it.
+    if child.has_stopped_as_asked() {
         stop();
     }
-    Ok(None)
+    Ok(status)
 }
 
 async fn release(lease: &Lease, status: ExitStatus) -> Result<End, Failure> {

@@ -146,3 +146,72 @@ fn what_the_command_started_has_the_whole_grace_even_if_the_command_has_not() {
     run.wait().assert_failed(LOST, "is lost");
     assert!(!is_alive(child));
 }
+
+#[test]
+fn g2_a_loss_stops_the_command_although_nobody_reads_what_we_say() {
+    let site = Site::file();
+    let name = site.name();
+    let (reader, writer) = std::io::pipe().unwrap();
+    fill(&writer);
+    let script = "exec 2>/dev/null; echo $$; exec sleep 600";
+    let words = ["run", "--ttl", "1s", &name, "--", "sh", "-c", script];
+    let mut run = Running::start_with_errors(site.fencelock(&words), writer.into());
+    let command = run.line().parse().unwrap();
+    site.ended(&["break", "--yes", &name]).assert_silent(0);
+    assert_eq!(run.wait().code(), LOST);
+    assert!(!is_alive(command));
+    drop(reader);
+}
+
+/// Until nothing more goes into it.
+fn fill(pipe: &std::io::PipeWriter) {
+    use std::io::Write;
+
+    use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+
+    let flags = fcntl_getfl(pipe).unwrap();
+    fcntl_setfl(pipe, flags | OFlags::NONBLOCK).unwrap();
+    let mut pipe = pipe;
+    while pipe.write(&[b'.'; 512]).is_ok() {}
+    fcntl_setfl(pipe, flags).unwrap();
+}
+
+/// Knows no TERM, and starts something when it could have had one.
+const LATE: &str = "trap '' TERM; echo ready; read go; sh -c 'echo $$; exec sleep 600'";
+
+#[test]
+fn g2_what_is_started_after_term_gets_kill_too() {
+    let site = Site::file();
+    for script in [LATE.to_owned(), format!("sh -c \"{}\"; :", LATE.replace("$$", "\\$\\$"))] {
+        let (name, mut run) = start(&site, &["--grace", "1500ms"], &script);
+        assert_eq!(run.line(), "ready");
+        site.ended(&["break", "--yes", &name]).assert_silent(0);
+        until(|| site.inspect(&name)["state"] == "free");
+        std::thread::sleep(Duration::from_millis(300));
+        run.type_in("go\n");
+        let late = run.line().parse().unwrap();
+        assert_eq!(run.wait().code(), LOST);
+        assert!(!is_alive(late));
+    }
+}
+
+#[test]
+fn who_was_there_before_us_is_left_alone() {
+    let site = Site::file();
+    let name = site.name();
+    let bin = env!("CARGO_BIN_EXE_fencelock");
+    let script = format!(
+        "sleep 600 >/dev/null 2>&1 & echo $!; exec {bin} run --ttl 1s {name} -- sh -c '{OBEDIENT}'",
+        OBEDIENT = OBEDIENT.replace('\'', "'\\''")
+    );
+    let mut command = std::process::Command::new("setsid");
+    command.args(["sh", "-c", &script]).env("FENCELOCK_URL", &site.url);
+    let mut run = Running::start(command);
+    let helper = run.line().parse().unwrap();
+    run.line();
+    site.ended(&["break", "--yes", &name]).assert_silent(0);
+    assert_eq!(run.line(), "TERM");
+    run.wait().assert_failed(LOST, "is lost");
+    assert!(is_alive(helper));
+    crate::site::signal(helper, Signal::KILL);
+}

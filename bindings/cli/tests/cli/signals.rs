@@ -110,16 +110,53 @@ fn what_is_ignored_stays_ignored() {
 }
 
 #[test]
-fn a_stop_stops_both_and_both_go_on() {
+fn a_stop_stops_the_command_and_the_lock_stays_held() {
     let site = Site::file();
-    let mut run = site.start(&["run", &site.name(), "--", "sh", "-c", "echo $$; exec cat"]);
-    let command = run.line().parse().unwrap();
+    let name = site.name();
+    let script = "sh -c 'echo $$; exec sleep 600' & echo $!; cat";
+    let mut run = site.start(&["run", "--ttl", "1s", &name, "--", "sh", "-c", script]);
+    let grandchild = run.line().parse().unwrap();
+    assert_eq!(run.line(), format!("{grandchild}"));
     run.signal(Signal::TSTP);
-    until(|| state(run.pid()) == Some('T') && state(command) == Some('T'));
+    until(|| state(grandchild) == Some('T'));
+    // For much longer than its ttl.
+    site.ended(&["run", "-w", "2", &name, "true"]).assert_silent(1);
     run.signal(Signal::CONT);
+    until(|| state(grandchild) == Some('S'));
     run.type_in("on\n");
     assert_eq!(run.line(), "on");
+    signal(grandchild, Signal::KILL);
     run.end().assert_silent(0);
+}
+
+#[test]
+fn term_reaches_those_in_other_groups_and_those_without_a_parent() {
+    let site = Site::file();
+    let script = "(setsid sh -c 'echo $$; exec sleep 600' &); timeout 600 sh -c 'echo $$; exec sleep 600'; :";
+    let mut run = site.start(&["run", &site.name(), "--", "sh", "-c", script]);
+    let started: Vec<i32> = (0..2).map(|_| run.line().parse().unwrap()).collect();
+    run.signal(Signal::TERM);
+    assert_eq!(run.wait().code(), 143);
+    until(|| started.iter().all(|pid| !is_alive(*pid)));
+}
+
+#[test]
+fn term_from_the_command_itself_ends_what_it_started() {
+    let site = Site::file();
+    let script = "kill -TERM $PPID; exec sleep 600";
+    site.ended(&["run", &site.name(), "--", "sh", "-c", script]).assert_silent(143);
+}
+
+#[test]
+fn who_blocks_the_news_of_ended_children_is_told_the_exit_code_all_the_same() {
+    let site = Site::file();
+    let bin = env!("CARGO_BIN_EXE_fencelock");
+    let blocked = "use POSIX; sigprocmask(SIG_BLOCK, POSIX::SigSet->new(SIGCHLD)); exec @ARGV";
+    let mut command = std::process::Command::new("perl");
+    command
+        .args(["-e", blocked, bin, "run", &site.name(), "sh", "-c", "exit 6"])
+        .env("FENCELOCK_URL", &site.url);
+    Running::start(command).end().assert_silent(6);
 }
 
 #[test]

@@ -154,14 +154,15 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    pub(crate) fn start(mut command: Command) -> Self {
+    pub(crate) fn start(command: Command) -> Self {
+        Running::start_with_errors(command, Stdio::piped())
+    }
+
+    /// Its standard error goes there.
+    pub(crate) fn start_with_errors(mut command: Command, errors: Stdio) -> Self {
         hear_every_signal(&mut command);
-        let mut child = command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let streams = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(errors);
+        let mut child = streams.spawn().unwrap();
         let (sender, lines) = channel();
         let output = BufReader::new(child.stdout.take().unwrap());
         thread::spawn(move || {
@@ -172,10 +173,10 @@ impl Running {
                 }
             }
         });
-        let mut stderr = child.stderr.take().unwrap();
+        let stderr = child.stderr.take();
         let errors = thread::spawn(move || {
             let mut text = String::new();
-            let _ = stderr.read_to_string(&mut text);
+            let _ = stderr.map(|mut stderr| stderr.read_to_string(&mut text));
             text
         });
         Running { child, lines, errors: Some(errors) }

@@ -94,6 +94,86 @@ fn ctrl_z_and_fg_of_a_shell_work_as_with_any_job() {
 }
 
 #[test]
+fn g1_ctrl_z_without_a_shell_that_could_say_fg_stops_nothing() {
+    let site = Site::file();
+    let name = site.name();
+    let script = "echo $PPID; exec cat";
+    let mut run =
+        on_terminal(&site, &format!("exec $fencelock run --ttl 1s {name} -- sh -c '{script}'"));
+    let fencelock = run.line().parse().unwrap();
+    run.type_in(CTRL_Z);
+    // For much longer than its ttl.
+    site.ended(&["run", "-w", "2", &name, "true"]).assert_silent(1);
+    assert_ne!(state(fencelock), Some('T'));
+    run.type_in(CTRL_C);
+    assert_eq!(run.wait().code(), 130);
+}
+
+#[test]
+fn g1_ctrl_z_leaves_alone_who_keeps_a_command_that_does_not_stop() {
+    let site = Site::file();
+    let name = site.name();
+    let mut shell = on_terminal(&site, "exec bash --norc -i");
+    let script = "trap \"\" TSTP; echo pid=$PPID=; exec cat";
+    shell.type_in(&format!("$fencelock run --ttl 1s {name} -- sh -c '{script}'\n"));
+    let fencelock = loop {
+        let line = shell.line();
+        if let Some(pid) = line.split('=').find_map(|word| word.parse().ok()) {
+            break pid;
+        }
+    };
+    shell.type_in(CTRL_Z);
+    site.ended(&["run", "-w", "2", &name, "true"]).assert_silent(1);
+    assert_ne!(state(fencelock), Some('T'));
+    shell.type_in(CTRL_C);
+    until(|| !is_alive(fencelock));
+    shell.type_in("exit\n");
+    drop(shell.wait());
+}
+
+#[test]
+fn a_terminal_that_goes_away_ends_the_command() {
+    let site = Site::file();
+    let name = site.name();
+    let mut run = on_terminal(
+        &site,
+        &format!("exec $fencelock run {name} -- sh -c 'echo $$; exec sleep 600'"),
+    );
+    let command = run.line().parse().unwrap();
+    run.signal(rustix::process::Signal::KILL);
+    until(|| !is_alive(command) && site.inspect(&name)["state"] == "free");
+}
+
+#[test]
+fn ctrl_c_is_heard_at_every_moment() {
+    let site = Site::file();
+    let name = site.name();
+    for moment in 0..60 {
+        let mut run =
+            on_terminal(&site, &format!("echo ready; exec $fencelock run {name} -- sleep 600"));
+        assert_eq!(run.line(), "ready");
+        std::thread::sleep(std::time::Duration::from_micros(moment * 300));
+        run.type_in(CTRL_C);
+        assert_eq!(run.wait().code(), 130, "{moment}");
+    }
+    assert_eq!(site.inspect(&name)["state"], "free");
+}
+
+#[test]
+fn term_ends_a_script_and_not_only_its_present_step() {
+    let site = Site::file();
+    for _ in 0..20 {
+        let file = site.path("next");
+        let script = format!("echo $PPID; sleep 600; echo >{file}");
+        let mut run =
+            on_terminal(&site, &format!("exec $fencelock run {} -- sh -c '{script}'", site.name()));
+        crate::site::signal(run.line().parse().unwrap(), rustix::process::Signal::TERM);
+        assert_eq!(run.wait().code(), 143);
+        assert!(!std::path::Path::new(&file).exists());
+    }
+}
+
+#[test]
 fn the_command_reads_from_the_terminal() {
     let site = Site::file();
     let script = "test -t 0 && echo ready && read line && echo got $line";
