@@ -36,8 +36,10 @@ async fn ask_and_break(client: &Client, options: &Break) -> Result<End, Failure>
             }
         }
         // The answer was about this holder, and may have taken a while.
-        if client.inspect(name).await?.owner != lock.owner {
-            let text = format!("lock {name:?} changed hands meanwhile; nothing was broken");
+        let owner = client.inspect(name).await?.owner;
+        if owner != lock.owner {
+            let what = if owner.is_none() { "was released" } else { "changed hands" };
+            let text = format!("lock {name:?} {what} meanwhile; nothing was broken");
             return Err(Failure::new(CONFLICT, text));
         }
     }

@@ -2,7 +2,7 @@
 
 use comfy_table::{Table, presets};
 use fencelock::LockInfo;
-use glob::Pattern;
+use glob::{Pattern, PatternError};
 
 use crate::exit::{End, Failure, SUCCESS, USAGE};
 use crate::options::Ls;
@@ -10,7 +10,7 @@ use crate::output::{self, Shown, plain};
 use crate::{place, time};
 
 pub(crate) async fn ls(url: &str, options: &Ls) -> Result<End, Failure> {
-    let pattern = options.pattern.as_deref().map(Pattern::new).transpose();
+    let pattern = options.pattern.as_deref().map(read).transpose();
     let pattern = pattern.map_err(|error| {
         Failure::new(USAGE, format!("the pattern is not allowed: {}", error.msg))
     })?;
@@ -26,6 +26,15 @@ pub(crate) async fn ls(url: &str, options: &Ls) -> Result<End, Failure> {
         output::print(&format!("{}\n", table(&locks)))?;
     }
     Ok(End::Code(SUCCESS))
+}
+
+/// A name is no path, in which `**` would have a meaning of its own.
+fn read(pattern: &str) -> Result<Pattern, PatternError> {
+    let mut one = pattern.to_owned();
+    while one.contains("**") {
+        one = one.replace("**", "*");
+    }
+    Pattern::new(&one)
 }
 
 fn table(locks: &[LockInfo]) -> String {

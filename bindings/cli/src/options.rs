@@ -92,12 +92,13 @@ impl Patience {
 }
 
 #[derive(Args)]
-#[command(after_help = codes(&[RUN_CODES, CODES]), after_long_help = codes(&[RUN_CODES, CODES]))]
+#[command(args_override_self = true, after_help = codes(&[RUN_CODES, CODES]), after_long_help = codes(&[RUN_CODES, CODES]))]
 pub(crate) struct Run {
     #[command(flatten)]
     pub(crate) patience: Patience,
 
-    /// For how long the lock stays held when nobody renews it: after a crash, others wait this long
+    /// For how long the lock stays held when nobody renews it: after a crash, others wait this
+    /// long. TIME is a number with ms, s, m, h, d or no unit (seconds)
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time::parse, allow_hyphen_values = true)]
     ttl: Duration,
 
@@ -105,7 +106,8 @@ pub(crate) struct Run {
     #[arg(long, value_name = "TIME", value_parser = time::parse, allow_hyphen_values = true)]
     max_hold: Option<Duration>,
 
-    /// How long the command has between TERM and KILL when the lock is lost
+    /// How long the command has between TERM and KILL when the lock is lost; meanwhile somebody
+    /// else may hold it already, and only the token protects
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = time::parse, allow_hyphen_values = true)]
     pub(crate) grace: Duration,
 
@@ -123,13 +125,30 @@ pub(crate) struct Run {
 }
 
 impl Run {
+    /// What is to be executed.
+    pub(crate) fn words(&self) -> Result<&[OsString], Failure> {
+        let words = match self.command.split_first() {
+            // Of `fencelock run -- -name -- CMD`: the first one was for the name.
+            Some((first, words)) if first == "--" && !words.is_empty() => words,
+            _ => &self.command,
+        };
+        match words.first() {
+            Some(first) if first.as_encoded_bytes().starts_with(b"-") => {
+                let first = first.to_string_lossy();
+                let text = format!("{first:?} is where the command begins; options go before NAME");
+                Err(Failure::new(USAGE, text))
+            }
+            _ => Ok(words),
+        }
+    }
+
     pub(crate) fn lock_options(&self) -> LockOptions {
         LockOptions::new().ttl(self.ttl).max_hold(self.max_hold)
     }
 }
 
 #[derive(Args)]
-#[command(after_help = codes(&[CODES]), after_long_help = codes(&[CODES]))]
+#[command(args_override_self = true, after_help = codes(&[CODES]), after_long_help = codes(&[CODES]))]
 pub(crate) struct Ls {
     /// Which names: * is any text, ? one character, [a-z] one of these
     pub(crate) pattern: Option<String>,
@@ -139,7 +158,7 @@ pub(crate) struct Ls {
 }
 
 #[derive(Args)]
-#[command(after_help = codes(&[CODES]), after_long_help = codes(&[CODES]))]
+#[command(args_override_self = true, after_help = codes(&[CODES]), after_long_help = codes(&[CODES]))]
 pub(crate) struct Inspect {
     /// Of the lock
     pub(crate) name: String,
@@ -149,7 +168,7 @@ pub(crate) struct Inspect {
 }
 
 #[derive(Args)]
-#[command(after_help = codes(&[CODES]), after_long_help = codes(&[CODES]))]
+#[command(args_override_self = true, after_help = codes(&[CODES]), after_long_help = codes(&[CODES]))]
 pub(crate) struct Break {
     /// Of the lock
     pub(crate) name: String,
@@ -163,7 +182,7 @@ pub(crate) struct Break {
 }
 
 #[derive(Args)]
-#[command(after_help = codes(&[CODES]), after_long_help = codes(&[CODES]))]
+#[command(args_override_self = true, after_help = codes(&[CODES]), after_long_help = codes(&[CODES]))]
 pub(crate) struct Wait {
     /// Of the lock
     pub(crate) name: String,
@@ -203,10 +222,15 @@ pub(crate) fn refused(error: &clap::Error) -> Result<End, Failure> {
             let text = error.render().to_string();
             let text = text.strip_prefix("error: ").unwrap_or(&text);
             let message = text.split("\n\n").next().unwrap_or(text);
-            let message: Vec<&str> = message.lines().map(str::trim).collect();
+            let message: Vec<&str> = message.split_whitespace().map(without_url).collect();
             Err(Failure::new(USAGE, format!("{}; see --help", message.join(" "))))
         }
     }
+}
+
+/// A URL may have a password in it, wherever it stands.
+fn without_url(word: &str) -> &str {
+    if word.contains("://") { "(a URL)" } else { word }
 }
 
 #[cfg(test)]

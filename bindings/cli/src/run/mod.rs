@@ -17,6 +17,7 @@ use crate::run::child::Child;
 use crate::signals::{Arrival, Signals, stop};
 
 pub(crate) async fn run(url: &str, options: Run) -> Result<End, Failure> {
+    options.words()?;
     let mut signals = Signals::listen().map_err(|e| Failure::system("signals", e))?;
     let client = match connect(url, &mut signals).await? {
         Ok(client) => client,
@@ -46,7 +47,7 @@ async fn acquire_and_run(
     }
     // This process may have been stopped between the grant and now.
     lease.check()?;
-    let mut child = match Child::start(&options.command, &lease) {
+    let mut child = match Child::start(options.words()?, &lease) {
         Ok(child) => child,
         Err(failure) => {
             let _ = lease.release().await;

@@ -52,6 +52,7 @@ on_each_backend! {
         let holders: Vec<_> = names.iter().map(|name| site.hold(name, &[])).collect();
         for (pattern, expected) in [
             (format!("{name}*"), vec![0, 1, 2]),
+            (format!("{name}***"), vec![0, 1, 2]),
             (format!("{name}/*"), vec![0, 1]),
             (format!("{name}/?"), vec![0]),
             (format!("{name}/[!a]*"), vec![1]),

@@ -49,6 +49,8 @@ fn g10_what_is_not_allowed_is_said_before_anything_is_done() {
         (&["frobnicate"], None, 64, "frobnicate"),
         (&["run", "--grace", "x", "a", "true"], None, 64, "--grace"),
         (&["man", "nosuch"], None, 64, "nosuch"),
+        (&["run", "a", "--max-hld", "5m", "true"], None, 64, "options go before NAME"),
+        (&["redis://u:geheim@h/", "run"], None, 64, "(a URL)"),
     ] {
         plain(words, url).assert_failed(code, why);
     }
@@ -64,6 +66,24 @@ fn g10_what_is_not_allowed_is_said_before_anything_is_done() {
         (&["wait", ""], "empty"),
     ] {
         site.ended(words).assert_failed(64, why);
+    }
+}
+
+#[test]
+fn the_last_of_an_option_counts_as_with_flock() {
+    let site = Site::file();
+    let name = site.name();
+    let holder = site.hold(&name, &[]);
+    let words = ["run", "-n", "-n", "-w", "50", "-w", "0", "-E", "8", "-E", "9", &name, "true"];
+    site.ended(&words).assert_silent(9);
+    assert_eq!(holder.end().code(), 0);
+}
+
+#[test]
+fn a_name_that_begins_as_an_option() {
+    let site = Site::file();
+    for words in [&["run", "--", "-n", "--", "true"][..], &["run", "--", "-n", "true"]] {
+        site.ended(words).assert_silent(0);
     }
 }
 
