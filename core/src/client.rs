@@ -261,6 +261,8 @@ impl Core {
         loop {
             match timeout(limit, self.backend.release(place, token, mark)).await {
                 Ok(Ok(verdict)) => return Some(verdict),
+                // There is no time left for it: the client is being closed.
+                Ok(Err(error)) if error.kind() == ErrorKind::Closed => return None,
                 Ok(Err(error)) if !error.is_passing() => {
                     tracing::warn!(lock = %place.name, %error, "clean-up was refused");
                     return None;

@@ -3,6 +3,7 @@
 //! They are raised on threads that must never wait for the host, in core's own locks even. So they
 //! are queued, and a thread of its own hands them over, started with the first one.
 
+use std::cell::Cell;
 use std::fmt::{self, Write as _};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Mutex, Once, OnceLock, PoisonError};
@@ -14,7 +15,7 @@ use tracing::subscriber::{Interest, Subscriber};
 use tracing::{Event, Level, Metadata};
 
 use crate::runtime::Runtime;
-use crate::signals;
+use crate::{panic, signals};
 
 /// More than this many unread warnings are dropped.
 const QUEUE: usize = 256;
@@ -102,10 +103,21 @@ impl Log {
     }
 }
 
+thread_local! {
+    static HANDS_OVER: Cell<bool> = const { Cell::new(false) };
+}
+
 fn hand_over(queue: &Receiver<Item>, handler: Handler) {
+    HANDS_OVER.set(true);
     for item in queue {
         match item {
-            Item::Record(severity, message) => handler(severity, &message),
+            Item::Record(severity, message) => {
+                // One that fails must not keep those after it from being heard.
+                let _ = panic::catch(|| {
+                    handler(severity, &message);
+                    Ok(())
+                });
+            }
             Item::End(done) => {
                 let _ = done.send(());
                 return;
@@ -140,6 +152,10 @@ impl Subscriber for Warnings {
             Level::ERROR => Severity::Error,
             _ => Severity::Warning,
         };
+        if severity == Severity::Error && HANDS_OVER.get() {
+            // A fault of the handler, which would be asked to log it, for ever.
+            return;
+        }
         let mut line = Line::default();
         event.record(&mut line);
         runtime.log.push(severity, line.finish());
@@ -199,6 +215,7 @@ mod tests {
         *SEEN.lock().unwrap() = Some(sender);
         install(|severity, message| {
             let _ = SEEN.lock().unwrap().as_ref().unwrap().send((severity, message.to_owned()));
+            assert_ne!(message, "broken");
         });
         Runtime::current().unwrap();
         tracing::warn!(lock = %"a/b", token = 7_u64, "lease lost");
@@ -208,6 +225,9 @@ mod tests {
         let (severity, message) = seen.recv_timeout(limit).unwrap();
         assert_eq!(severity, Severity::Warning);
         assert_eq!(message, "lease lost (lock=a/b, token=7)");
+        // At this one the handler panics, and is asked again.
         assert_eq!(seen.recv_timeout(limit).unwrap(), (Severity::Error, "broken".to_owned()));
+        tracing::warn!("after it");
+        assert_eq!(seen.recv_timeout(limit).unwrap(), (Severity::Warning, "after it".to_owned()));
     }
 }

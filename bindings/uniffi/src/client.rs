@@ -38,16 +38,26 @@ pub struct Client(Arc<Open>);
 pub(crate) struct Open {
     pub(crate) client: Arc<OpenClient>,
     pub(crate) language: Language,
-    /// Leases that the host has forgotten while they were held. They end with `max_hold`, or with this.
-    orphans: Mutex<Vec<Arc<fencelock::Lease>>>,
 }
 
+/// Leases that the host has forgotten while they were held, with their clients, which it may have
+/// forgotten as well. They end with `max_hold`, with a client that is closed, or with the process.
+static ORPHANS: Mutex<Vec<(Arc<Open>, Arc<fencelock::Lease>)>> = Mutex::new(Vec::new());
+
 impl Open {
-    pub(crate) fn keep(&self, orphan: Arc<fencelock::Lease>) {
-        let mut orphans = self.orphans.lock().unwrap_or_else(PoisonError::into_inner);
-        orphans.retain(|lease| lease.is_held());
-        orphans.push(orphan);
+    pub(crate) fn keep(self: &Arc<Self>, orphan: Arc<fencelock::Lease>) {
+        forget_ended(Some((self.clone(), orphan)));
     }
+}
+
+fn forget_ended(new: Option<(Arc<Open>, Arc<fencelock::Lease>)>) {
+    let mut orphans = ORPHANS.lock().unwrap_or_else(PoisonError::into_inner);
+    let all = std::mem::take(&mut *orphans).into_iter().chain(new);
+    let (held, ended): (Vec<_>, Vec<_>) = all.partition(|(_, lease)| lease.is_held());
+    *orphans = held;
+    drop(orphans);
+    // Only now: with the last of them, a client ends.
+    drop(ended);
 }
 
 /// Prepares to connect to `url`, or else to what `FENCELOCK_URL` says.
@@ -62,7 +72,7 @@ pub fn connect(
 
 impl Client {
     pub(crate) fn new(client: Arc<OpenClient>, language: Language) -> Self {
-        Client(Arc::new(Open { client, language, orphans: Mutex::default() }))
+        Client(Arc::new(Open { client, language }))
     }
 }
 
@@ -102,6 +112,7 @@ impl Client {
         let client = self.0.client.clone();
         run_to_the_end(async move {
             client.close().await;
+            forget_ended(None);
             Ok(())
         })
         .await

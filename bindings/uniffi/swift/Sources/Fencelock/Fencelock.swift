@@ -6,7 +6,8 @@ import Foundation
 /// Where warnings go, such as that of a lost lease.
 private final class StandardError: Logger {
     func log(severity: Severity, message: String) {
-        FileHandle.standardError.write(Data("fencelock: \(message)\n".utf8))
+        // One that is closed is no reason to end the process.
+        try? FileHandle.standardError.write(contentsOf: Data("fencelock: \(message)\n".utf8))
     }
 }
 

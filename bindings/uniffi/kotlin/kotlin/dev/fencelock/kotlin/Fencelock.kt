@@ -58,8 +58,9 @@ public class Fencelock private constructor(internal val client: Client) : AutoCl
         calling { client.forceRelease(name.checked("name")) }
 
     /**
-     * Releases all leases and ends all waits, which then fail with [ClosedException]. May be called again.
-     * A cancelled coroutine does it all the same.
+     * Releases all leases and ends all waits, which then fail with [ClosedException]. A body of
+     * [Lock.withLock] that still runs goes on *without* the lock: end the work first. May be called again. A
+     * cancelled coroutine does it all the same.
      */
     public suspend fun shutdown(): Unit = withContext(NonCancellable) { calling { client.end() } }
 

@@ -3,6 +3,7 @@ package dev.fencelock.kotlin
 import kotlin.time.Duration
 import kotlin.time.Duration.Companion.seconds
 import kotlinx.coroutines.CancellationException
+import kotlinx.coroutines.CoroutineStart
 import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.NonCancellable
 import kotlinx.coroutines.cancel
@@ -32,7 +33,7 @@ public class Lease internal constructor(
      */
     public val token: ULong = lease.token()
 
-    /** The owner id, as [Fencelock.inspect] shows it; empty when the lease was released. */
+    /** The owner id, as [Fencelock.inspect] shows it. */
     public val owner: String get() = lease.owner()
 
     /** Whether the lock is ours now. Computed from the clock, without I/O: false from the deadline on. */
@@ -126,8 +127,9 @@ public class Lease internal constructor(
     /** Runs the body, which is cancelled when the lease is lost. */
     private suspend fun <T> guarded(body: suspend (Lease) -> T): T = coroutineScope {
         val scope = this
-        // Not on the dispatcher of the body, all of whose threads the body may keep busy.
-        val watch = launch(Dispatchers.Unconfined) {
+        // Not on the dispatcher of the body, all of whose threads the body may keep busy; and begun here,
+        // because a body that is unconfined itself would come first.
+        val watch = launch(Dispatchers.Unconfined, CoroutineStart.UNDISPATCHED) {
             if (lost()) scope.cancel(LostMeanwhile(this@Lease))
         }
         try {

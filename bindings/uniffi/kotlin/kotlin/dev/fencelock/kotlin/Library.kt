@@ -8,9 +8,13 @@ import dev.fencelock.kotlin.ffi.Severity
 import dev.fencelock.kotlin.ffi.prepare
 import dev.fencelock.kotlin.ffi.uniffiCallbackInterfaceLogger
 import dev.fencelock.kotlin.ffi.uniffiRustFutureContinuationCallbackImpl
+import java.util.concurrent.CompletableFuture
+import java.util.concurrent.ExecutionException
+import kotlin.coroutines.Continuation
+import kotlin.coroutines.EmptyCoroutineContext
+import kotlin.coroutines.startCoroutine
 import kotlin.time.Duration
 import kotlin.time.DurationUnit
-import kotlinx.coroutines.runBlocking
 
 internal object Library {
     val log: System.Logger = System.getLogger("dev.fencelock")
@@ -31,7 +35,11 @@ internal object Library {
                         Severity.WARNING -> System.Logger.Level.WARNING
                         Severity.ERROR -> System.Logger.Level.ERROR
                     }
-                    log.log(level, message)
+                    try {
+                        log.log(level, message)
+                    } catch (broken: Throwable) {
+                        System.err.println("fencelock: $message (the log failed: $broken)")
+                    }
                 }
             },
         )
@@ -59,9 +67,16 @@ internal fun String.checked(what: String): String {
  * on in the background.
  */
 internal fun blocking(cleanUp: suspend () -> Unit) {
+    // Not runBlocking: on a thread that has an event loop, it would run other coroutines in here.
+    val done = CompletableFuture<Unit>()
+    cleanUp.startCoroutine(
+        Continuation(EmptyCoroutineContext) { it.fold(done::complete, done::completeExceptionally) },
+    )
     try {
-        runBlocking { cleanUp() }
+        done.get()
     } catch (_: InterruptedException) {
         Thread.currentThread().interrupt()
+    } catch (failed: ExecutionException) {
+        throw failed.cause!!
     }
 }

@@ -19,8 +19,8 @@ public class Lock internal constructor(
      * Waits for the lock. A coroutine that is cancelled leaves nothing behind: its place in the queue is
      * withdrawn, and a lease that was granted just then is released.
      *
-     * With a limit, use [timeout] and not `withTimeout`, which can end just when this has returned, and
-     * drop the lease.
+     * What hands the result on may be cancelled just then and drop the lease, which then stays held:
+     * `withTimeout` (use [timeout]), `withContext`, `async`. [withLock] has no such moment.
      *
      * @param timeout the longest wait; zero is one attempt, which can succeed; null = for ever
      * @throws LockTimeoutException when the wait reaches the limit

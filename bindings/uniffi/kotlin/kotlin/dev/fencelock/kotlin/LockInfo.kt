@@ -17,7 +17,7 @@ import dev.fencelock.kotlin.ffi.LockState as FfiState
  * @property held for how long it has been held; null if that is not known
  * @property ttlLeft what is left of the holder's time; null if it has no limit, or nobody holds it
  * @property metadata what the holder said of itself; null if nothing
- * @property queue who waits, in the order of service
+ * @property queue who waits, in the order of service; of very many, the first ones
  */
 @ConsistentCopyVisibility
 public data class LockInfo internal constructor(

@@ -4,6 +4,7 @@ import dev.fencelock.kotlin.ffi.failForTest
 import java.nio.file.Path
 import java.util.concurrent.LinkedBlockingQueue
 import java.util.concurrent.TimeUnit
+import java.util.concurrent.atomic.AtomicBoolean
 import kotlin.coroutines.CoroutineContext
 import kotlin.random.Random
 import kotlin.time.Duration
@@ -13,14 +14,19 @@ import kotlin.time.TimeSource
 import kotlinx.coroutines.CancellationException
 import kotlinx.coroutines.CompletableDeferred
 import kotlinx.coroutines.CoroutineDispatcher
+import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.async
 import kotlinx.coroutines.awaitCancellation
 import kotlinx.coroutines.cancelAndJoin
 import kotlinx.coroutines.coroutineScope
+import kotlinx.coroutines.currentCoroutineContext
 import kotlinx.coroutines.delay
+import kotlinx.coroutines.isActive
 import kotlinx.coroutines.joinAll
 import kotlinx.coroutines.launch
+import kotlinx.coroutines.runBlocking
 import kotlinx.coroutines.supervisorScope
+import kotlinx.coroutines.withContext
 import kotlinx.coroutines.withTimeoutOrNull
 import org.junit.jupiter.api.Assertions.assertEquals
 import org.junit.jupiter.api.Assertions.assertFalse
@@ -233,18 +239,33 @@ class LockTest {
         connected(url) { other ->
             val client = Fencelock.connect(url)
             forget(client)
-            repeat(20) {
-                System.gc()
-                delay(20.milliseconds)
-            }
+            collectForLongerThanATtl()
             assertEquals(LockInfo.State.HELD, other.inspect("a").state)
             client.shutdown()
             untilFree(other, "a")
         }
     }
 
+    @Test
+    fun g7AnUnreachableLeaseStaysHeldAlsoWithItsClient() = test {
+        val url = url("redis", directory)
+        connected(url) { other ->
+            forget(Fencelock.connect(url))
+            collectForLongerThanATtl()
+            assertEquals(LockInfo.State.HELD, other.inspect("a").state)
+            assertTrue(other.forceRelease("a"))
+        }
+    }
+
     private suspend fun forget(client: Fencelock) {
-        client.lock("a", ttl = 500.milliseconds).acquire()
+        client.lock("a", ttl = 1500.milliseconds).acquire()
+    }
+
+    private suspend fun collectForLongerThanATtl() {
+        repeat(40) {
+            System.gc()
+            delay(50.milliseconds)
+        }
     }
 
     @Test
@@ -282,6 +303,44 @@ class LockTest {
             assertTrue(cancelled)
             assertTrue("\"a\"" in error.message!!, error.message)
             untilFree(client, "a")
+        }
+    }
+
+    @Test
+    fun withLockCancelsABodyOnADispatcherWithoutThreads() = test {
+        with("memory") { client ->
+            val lock = client.lock("a", ttl = 300.milliseconds, renew = false)
+            val start = System.nanoTime()
+            assertFails<LockLostException> {
+                withContext(Dispatchers.Unconfined) {
+                    lock.withLock {
+                        val body = currentCoroutineContext()
+                        while (body.isActive && System.nanoTime() - start < 10_000_000_000) Thread.onSpinWait()
+                    }
+                }
+            }
+            assertTrue(System.nanoTime() - start < 5_000_000_000)
+        }
+    }
+
+    /** On one thread, with more coroutines than a stack could hold if each ran the next one. */
+    @Test
+    fun closeRunsNoOtherCoroutine() {
+        runBlocking {
+            with("memory") { client ->
+                val closing = AtomicBoolean()
+                coroutineScope {
+                    repeat(2000) { number ->
+                        launch {
+                            val lease = client.lock("$number").acquire()
+                            delay(1.milliseconds)
+                            assertTrue(closing.compareAndSet(false, true))
+                            lease.close()
+                            closing.set(false)
+                        }
+                    }
+                }
+            }
         }
     }
 
