@@ -4,7 +4,17 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { connect, LockLost } from '../index.mjs'
-import { BACKENDS, busy, LIMIT, lost, onEach, Program, SHARED, waitUntil } from './support.mjs'
+import {
+  BACKENDS,
+  busy,
+  LIMIT,
+  lost,
+  onEach,
+  Program,
+  SHARED,
+  stop,
+  waitUntil,
+} from './support.mjs'
 
 const TTL = 1200
 const BUSY = 1.25 * TTL
@@ -95,7 +105,7 @@ await lease.release().catch((error) => console.log(error.code))
   const client = await connect(url)
   const program = new Program(t, code, url, name)
   const token = BigInt(await program.line())
-  program.process.kill('SIGSTOP')
+  stop(program.process)
   const started = performance.now()
   const lease = await client.lock(name).acquire({ timeout: LIMIT })
   assert.ok(lease.token > token)

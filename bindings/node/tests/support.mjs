@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -126,6 +126,14 @@ export class Program {
   }
 }
 
+/** Stops a process, until that has effect: on a busy machine, a server could answer in between. */
+export function stop(process) {
+  process.kill('SIGSTOP')
+  const tasks = `/proc/${process.pid}/task`
+  const state = (task) => readFileSync(`${tasks}/${task}/stat`, 'utf8').split(') ').at(-1)[0]
+  while (!readdirSync(tasks).every((task) => state(task) === 'T'));
+}
+
 /** A Redis server of one test, which may stop and flush it. */
 export async function ownRedis(t) {
   const binary = process.env.FENCELOCK_TEST_REDIS_SERVER ?? 'redis-server'
@@ -145,7 +153,7 @@ export async function ownRedis(t) {
   })
   await redis.ping()
   /** From here on it answers nothing, until `thaw`. */
-  const freeze = () => server.kill('SIGSTOP')
+  const freeze = () => stop(server)
   const thaw = () => server.kill('SIGCONT')
   async function frozen(body) {
     freeze()

@@ -82,6 +82,13 @@ class Program:
                 _pipe(pipe).close()
 
 
+def freeze(process: "subprocess.Popen[str] | subprocess.Popen[bytes]") -> None:
+    """Stops a process, until it stands: on a busy machine, a server could answer in between."""
+    process.send_signal(signal.SIGSTOP)
+    # Exited, so that one that dies is not waited for; it is left to be reaped.
+    os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+
+
 def _pipe(pipe: IO[str] | None) -> IO[str]:
     assert pipe is not None
     return pipe
@@ -105,7 +112,7 @@ class RedisServer:
     @contextlib.contextmanager
     def frozen(self) -> Iterator[None]:
         """The server answers nothing for as long as the block runs."""
-        self.process.send_signal(signal.SIGSTOP)
+        freeze(self.process)
         try:
             yield
         finally:

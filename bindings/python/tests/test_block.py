@@ -1,6 +1,7 @@
 """Entering and leaving `with` blocks."""
 
 import logging
+import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -8,7 +9,7 @@ import pytest
 
 import fencelock
 from fencelock import Client, Lease
-from support import LIMIT, RedisServer
+from support import LIMIT, RedisServer, freeze
 
 
 class BodyError(Exception):
@@ -120,9 +121,9 @@ def test_leaving_does_not_raise_unavailable(
     client = fencelock.connect(own_redis.url, request_timeout=0.7)
     with caplog.at_level(logging.WARNING, "fencelock"):
         with client.lock(name, ttl=30):
-            own_redis.process.send_signal(19)
+            freeze(own_redis.process)
         assert any("background" in record.message for record in caplog.records)
-    own_redis.process.send_signal(18)
+    own_redis.process.send_signal(signal.SIGCONT)
     # The release went on: the lock is free long before its ttl.
     client.lock(name).acquire(timeout=LIMIT).release()
     client.close()

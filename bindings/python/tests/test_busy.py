@@ -12,7 +12,7 @@ import pytest
 import fencelock
 from conftest import backend_url
 from fencelock import Client
-from support import LIMIT, Program, RedisServer, wait_until
+from support import LIMIT, Program, RedisServer, freeze, wait_until
 
 TTL = 1.5
 BUSY = 1.5 * TTL
@@ -111,7 +111,7 @@ while True:
 """
     with fencelock.connect(shared_url) as client, Program(code, shared_url, name) as program:
         token = int(program.line())
-        program.send(signal.SIGSTOP)
+        freeze(program.process)
         # Others get in meanwhile, at most the ttl + 1 s later.
         start = time.monotonic()
         lease = client.lock(name).acquire(timeout=LIMIT)

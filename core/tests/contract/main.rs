@@ -6,6 +6,8 @@
 // A test that cannot go on has failed; the lint's own exception covers only #[test] functions.
 #![allow(clippy::unwrap_used)]
 
+#[path = "../support/freeze.rs"]
+mod freeze;
 #[allow(dead_code, reason = "shared with other tests")]
 #[path = "../support/redis_cluster.rs"]
 mod redis_cluster;

@@ -6,6 +6,8 @@
 
 #[path = "../support/authority.rs"]
 mod authority;
+#[path = "../support/freeze.rs"]
+mod freeze;
 #[allow(dead_code, reason = "shared with other tests")]
 #[path = "../support/redis_cluster.rs"]
 mod redis_cluster;

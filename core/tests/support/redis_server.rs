@@ -58,7 +58,7 @@ impl RedisServer {
 
     /// SIGSTOP: it keeps its connections and answers nothing.
     pub(crate) fn freeze(&self) {
-        self.signal(rustix::process::Signal::STOP);
+        super::freeze::freeze(&self.process);
     }
 
     pub(crate) fn thaw(&self) {

@@ -29,7 +29,7 @@ impl ServerProcess {
 
     /// SIGSTOP: it keeps its connections and answers nothing.
     pub(crate) fn freeze(&mut self) {
-        self.signal(Signal::STOP);
+        super::freeze::freeze(&self.child);
         self.is_live = false;
     }
 

@@ -9,6 +9,8 @@ mod authority;
 #[allow(dead_code, reason = "shared with other tests")]
 #[path = "../support/background.rs"]
 mod background;
+#[path = "../support/freeze.rs"]
+mod freeze;
 #[allow(dead_code, reason = "shared with other tests")]
 #[path = "../support/links.rs"]
 mod links;

@@ -5,6 +5,9 @@
 #[allow(clippy::unwrap_used, reason = "shared with tests")]
 #[path = "../../../core/tests/support/background.rs"]
 mod background;
+#[allow(clippy::unwrap_used, reason = "shared with tests")]
+#[path = "../../../core/tests/support/freeze.rs"]
+mod freeze;
 #[allow(clippy::unwrap_used, dead_code, reason = "shared with tests")]
 #[path = "../../../core/tests/support/links.rs"]
 mod links;

@@ -13,7 +13,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::time::timeout;
 
-use crate::process::signal;
+use crate::process::{freeze, signal};
 
 /// A child process, killed when this is dropped.
 pub struct Agent {
@@ -68,7 +68,7 @@ impl Agent {
 
     /// SIGSTOP: it keeps its connections and does nothing.
     pub fn freeze(&self) -> Result<()> {
-        signal(self.pid, Signal::STOP)
+        freeze(self.pid)
     }
 
     /// SIGCONT.

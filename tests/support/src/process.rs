@@ -3,12 +3,22 @@
 use std::fs;
 
 use anyhow::{Context, Result};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
 /// Sends a signal to a process that we started.
 pub fn signal(pid: u32, signal: Signal) -> Result<()> {
     let pid = Pid::from_raw(pid as i32).context("no process")?;
     Ok(kill_process(pid, signal)?)
+}
+
+/// SIGSTOP to a child, until it has effect: on a busy machine, it could go on for a while.
+pub fn freeze(pid: u32) -> Result<()> {
+    signal(pid, Signal::STOP)?;
+    // Exited, so that one that dies is not waited for; it is left to be reaped.
+    let change = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+    let pid = Pid::from_raw(pid as i32).context("no process")?;
+    waitid(WaitId::Pid(pid), change)?;
+    Ok(())
 }
 
 /// Resident memory of this process, in bytes.

@@ -9,7 +9,7 @@ use redis::aio::MultiplexedConnection;
 use rustix::process::Signal;
 use tempfile::TempDir;
 
-use crate::process::signal;
+use crate::process::{freeze, signal};
 
 /// A server without persistence on a free port.
 pub struct RedisServer {
@@ -67,7 +67,7 @@ impl RedisServer {
 
     /// SIGSTOP: it keeps its connections and answers nothing.
     pub fn freeze(&self) -> Result<()> {
-        signal(self.process.id(), Signal::STOP)
+        freeze(self.process.id())
     }
 
     /// SIGCONT.

@@ -1,6 +1,5 @@
 package dev.fencelock;
 
-import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.BufferedInputStream;
@@ -50,15 +49,11 @@ final class RedisServer implements AutoCloseable {
 
     /** It answers nothing from here on. */
     void freeze() throws Exception {
-        signal("STOP");
+        Support.signal(process, "STOP");
     }
 
     void thaw() throws Exception {
-        signal("CONT");
-    }
-
-    private void signal(String name) throws Exception {
-        assertEquals(0, Support.run("kill", "-" + name, Long.toString(process.pid())));
+        Support.signal(process, "CONT");
     }
 
     @Override

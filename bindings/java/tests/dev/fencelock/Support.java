@@ -9,6 +9,7 @@ import java.io.File;
 import java.io.IOException;
 import java.io.InputStreamReader;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -17,6 +18,7 @@ import java.util.List;
 import java.util.UUID;
 import java.util.concurrent.Callable;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
 
 /** What several tests need. */
 final class Support {
@@ -85,6 +87,26 @@ final class Support {
 
     static Duration since(long start) {
         return Duration.ofNanos(System.nanoTime() - start);
+    }
+
+    /** Until it has effect: on a busy machine, a server could answer before it stops. */
+    static void signal(Process process, String name) throws Exception {
+        assertEquals(0, run("kill", "-" + name, Long.toString(process.pid())));
+        while (name.equals("STOP") && !hasStopped(process.pid())) {
+            Thread.onSpinWait();
+        }
+    }
+
+    private static boolean hasStopped(long pid) throws IOException {
+        try (Stream<Path> tasks = Files.list(Path.of("/proc/" + pid + "/task"))) {
+            for (Path task : tasks.toList()) {
+                String stat = Files.readString(task.resolve("stat"));
+                if (stat.charAt(stat.lastIndexOf(')') + 2) != 'T') {
+                    return false;
+                }
+            }
+        }
+        return true;
     }
 
     static void assertWithin(Duration limit, Duration found) {
@@ -168,7 +190,7 @@ final class Support {
         }
 
         void signal(String name) throws Exception {
-            assertEquals(0, run("kill", "-" + name, Long.toString(process.pid())));
+            Support.signal(process, name);
         }
 
         /** Its last output, once it has ended quietly with this code. */

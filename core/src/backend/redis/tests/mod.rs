@@ -18,6 +18,8 @@ use crate::token::Token;
 use crate::url::Target;
 use crate::wakeups::Wakeups;
 
+#[path = "../../../../tests/support/freeze.rs"]
+mod freeze;
 #[allow(dead_code, reason = "shared with other tests")]
 #[path = "../../../../tests/support/redis_server.rs"]
 mod redis_server;

@@ -131,8 +131,15 @@ internal class RedisServer(directory: Path) : AutoCloseable {
         }
     }
 
-    /** It answers nothing from here on. */
-    fun freeze() = assertEquals(0, ProcessBuilder("kill", "-STOP", "${process.pid()}").start().waitFor())
+    /** It answers nothing from here on: on a busy machine, it could do so before it stops. */
+    fun freeze() {
+        assertEquals(0, ProcessBuilder("kill", "-STOP", "${process.pid()}").start().waitFor())
+        while (!hasStopped()) Thread.onSpinWait()
+    }
+
+    private fun hasStopped() = File("/proc/${process.pid()}/task").listFiles()!!.all { task ->
+        File(task, "stat").readText().substringAfterLast(") ").startsWith("T")
+    }
 
     override fun close() {
         process.destroyForcibly().waitFor()
