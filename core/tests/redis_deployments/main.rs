@@ -26,5 +26,6 @@ mod site;
 mod cluster;
 mod guarantees;
 mod replicas;
+mod replication;
 mod sentinel;
 mod tls;

@@ -9,8 +9,9 @@ use std::time::Duration;
 use fencelock::{Client, ClientOptions, Lease};
 use redis::Value;
 
-use crate::redis_sentinel::{PASSWORD, RedisService, SERVICE, ask};
+use crate::redis_sentinel::{PASSWORD, RedisService, SERVICE, ask, connection};
 use crate::redis_server::RedisServer;
+use crate::replication::wait_for_replicas;
 use crate::site::{lock, ms, queue_up, soon, until};
 
 /// Longer than a failover takes, on a busy machine too.
@@ -18,9 +19,8 @@ const LONG: Duration = Duration::from_secs(30);
 
 /// All that was written so far is at every replica.
 fn replicated(service: &RedisService) {
-    let replicas = (service.servers.len() - 1).to_string();
-    let have: u64 = ask(service.primary(), &["WAIT", &replicas, "10000"]).unwrap();
-    assert_eq!(have.to_string(), replicas);
+    let replicas = service.servers.len() - 1;
+    wait_for_replicas(&mut connection(service.primary()).unwrap(), "in step", replicas);
 }
 
 async fn failed_over(service: &RedisService, old: u16) {

@@ -106,7 +106,8 @@ impl RedisCluster {
     }
 }
 
-fn connection(node: &RedisServer) -> Connection {
+/// To one node alone.
+pub(crate) fn connection(node: &RedisServer) -> Connection {
     redis::Client::open(node.url()).unwrap().get_connection().unwrap()
 }
 

@@ -10,6 +10,7 @@ use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::redis_server::RedisServer;
+use crate::replication::wait_for_replicas;
 
 pub(crate) struct RedisPair {
     pub(crate) primary: RedisServer,
@@ -40,20 +41,9 @@ impl RedisPair {
             let info: String = ask(&self.replica, &["INFO", "replication"]);
             info.contains("master_link_status:up")
         });
-        // It has acknowledged something, which for the first time takes longer. WAIT is about the
-        // writes of its own connection.
+        // It has acknowledged something, which for the first time takes longer.
         let client = redis::Client::open(self.primary.url()).unwrap();
-        let (have,): (u64,) = redis::pipe()
-            .cmd("SET")
-            .arg("in step")
-            .arg(1)
-            .ignore()
-            .cmd("WAIT")
-            .arg(1)
-            .arg(10_000)
-            .query(&mut client.get_connection().unwrap())
-            .unwrap();
-        assert_eq!(have, 1);
+        wait_for_replicas(&mut client.get_connection().unwrap(), "in step", 1);
     }
 
     /// The replica keeps what it has and hears of nothing more.

@@ -134,15 +134,18 @@ impl Drop for Sentinel {
 
 /// A command to the server or sentinel at this port.
 pub(crate) fn ask<T: FromRedisValue>(port: u16, command: &[&str]) -> redis::RedisResult<T> {
+    redis::Cmd::new().arg(command).query(&mut connection(port)?)
+}
+
+/// A connection to it, with the password if it asks for one.
+pub(crate) fn connection(port: u16) -> redis::RedisResult<redis::Connection> {
     let open = |user: &str| {
         redis::Client::open(format!("redis://{user}127.0.0.1:{port}/"))?.get_connection()
     };
-    let reply = redis::Cmd::new().arg(command).query(&mut open("")?);
-    match reply {
-        Err(error) if error.code() == Some("NOAUTH") => {
-            redis::Cmd::new().arg(command).query(&mut open(&format!(":{PASSWORD}@"))?)
-        }
-        reply => reply,
+    let mut connection = open("")?;
+    match redis::cmd("PING").query::<String>(&mut connection) {
+        Err(error) if error.code() == Some("NOAUTH") => open(&format!(":{PASSWORD}@")),
+        _ => Ok(connection),
     }
 }
 
