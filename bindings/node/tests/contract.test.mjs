@@ -193,7 +193,7 @@ test('g2 a frozen server means lost by the deadline', { timeout: 60_000 }, async
     // Without asking anybody.
     const release = performance.now()
     await assert.rejects(lease.release(), LockLost)
-    assert.ok(performance.now() - release < 300)
+    assert.ok(performance.now() - release < 1000)
   })
   await lock.using(() => {}, { timeout: LIMIT })
   await client.close()

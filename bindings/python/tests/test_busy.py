@@ -153,7 +153,7 @@ def test_g2_a_frozen_server_means_lost_by_the_deadline(own_redis: RedisServer, n
             with pytest.raises(fencelock.LockLost):
                 start = time.monotonic()
                 lease.release()
-            assert time.monotonic() - start < 0.3  # without asking anybody
+            assert time.monotonic() - start < 1  # without asking anybody, who has 2 s
         wait_until(lambda: client.lock(name).locked() is False)
         client.lock(name).acquire(timeout=LIMIT).release()
 

@@ -133,7 +133,7 @@ atexit.register(lambda: at_end[0]())
         with Program(prelude + CASES[case], shared_url, name) as program:
             output = program.end()
             ended = time.monotonic()
-        assert ended - float(output.split()[-1]) < 1.0
+        assert ended - float(output.split()[-1]) < 2.5
         wait_until(lambda: not client.inspect(name).queue)
         assert client.inspect(name).state == "free"
 
@@ -175,7 +175,7 @@ atexit.register(lambda: print(time.monotonic(), flush=True))
             connection, _ = silent.accept()
             program.say("now")
             output = program.end()
-            assert time.monotonic() - float(output) < 1.5
+            assert time.monotonic() - float(output) < 3
             connection.close()
 
 
@@ -223,7 +223,7 @@ def test_g7_ctrl_c_while_waiting(shared_url: str, name: str, wait: str) -> None:
             time.sleep(0.2)  # well inside the wait
             sent = time.monotonic()
             program.send(signal.SIGINT)
-            assert float(program.line()) - sent < 0.5
+            assert float(program.line()) - sent < 2
             assert program.line() == "empty"
             program.end()
         assert lease.held
@@ -249,7 +249,7 @@ lease.release()
         time.sleep(0.2)
         sent = time.monotonic()
         program.send(signal.SIGINT)
-        assert float(program.line()) - sent < 0.5
+        assert float(program.line()) - sent < 2
         program.end()
 
 

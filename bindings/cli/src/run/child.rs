@@ -45,7 +45,7 @@ impl Child {
             command.process_group(0);
         }
         die_with_us(&mut command);
-        // Its end is seen where that of what it started is.
+        // The handle is not kept: `ended` waits for the command, and for what lost its parent.
         let process = command.spawn().map_err(|error| not_started(program, &error))?;
         let id = Pid::from_child(&process);
         Ok(Child { id, tree, leads_a_group, status: None, is_stopped: false, is_to_stop: false })
@@ -84,13 +84,14 @@ impl Child {
             None => self.tell(signal),
         }
         let group = group.map(|group| group.as_raw_nonzero().get());
-        let told = |process: &Process| process.id == self.id || Some(process.group) == group;
+        let command = self.status.is_none().then_some(self.id);
+        let told = |process: &Process| Some(process.id) == command || Some(process.group) == group;
         self.tree.processes().iter().filter(|process| !told(process)).for_each(|p| p.tell(signal));
     }
 
-    /// Whether something lives on that the command started.
+    /// Of a command that has ended: whether something lives on that it started.
     pub(super) fn has_left_something(&self) -> bool {
-        self.tree.processes().iter().any(|process| process.id != self.id)
+        !self.tree.processes().is_empty()
     }
 
     /// Its exit status, once it has ended.
