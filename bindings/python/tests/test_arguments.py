@@ -44,12 +44,12 @@ def test_g10_a_timeout_is_a_number_or_none(client: Client, value: Any) -> None:
 
 
 @pytest.mark.parametrize("value", [-1, -1e-9, 2**53, 10**400, 1e300, math.nan, math.inf])
-def test_g10_a_timeout_is_0_to_10_years(client: Client, value: float) -> None:
+def test_g10_a_timeout_is_0_to_10_years(client: Client, name: str, value: float) -> None:
     with pytest.raises(InvalidArgument, match="0 to 10 years"):
-        client.lock("a", timeout=value)
+        client.lock(name, timeout=value)
     with pytest.raises(InvalidArgument, match="0 to 10 years"):
-        client.lock("a").acquire(timeout=value)
-    assert client.inspect("a").state == "free"
+        client.lock(name).acquire(timeout=value)
+    assert client.inspect(name).state == "free"
 
 
 @pytest.mark.parametrize("value", [0, 0.0, -0.0, 1e-9, 0.0004, 5, 315_360_000, None])
