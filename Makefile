@@ -67,13 +67,12 @@ test: ## everything, with real servers; the last line is the total
 	@tests/steps $(LOGS) $$TEST_STEPS || true
 	@tests/summary $(LOGS)
 
-# Most of these tests wait for a server or for time to pass: twice as many at once as there are cores.
 test-core: ## the Rust tests and doc tests, with real servers
-	RUST_TEST_THREADS=4 $(WITH_SERVERS) cargo test $(CARGO_FLAGS) $(RUST_TESTED) --no-fail-fast
+	$(WITH_SERVERS) cargo test $(CARGO_FLAGS) $(RUST_TESTED) --no-fail-fast
 
 test-python: $(filter-out $(BUILT),python) fleets ## the Python tests, with real servers
 	@mkdir -p $(LOGS)
-	cd bindings/python && ../../$(WITH_SERVERS) $(VENV)/python -m pytest -n 2 \
+	cd bindings/python && ../../$(WITH_SERVERS) $(VENV)/python -m pytest \
 		--junitxml=$(LOGS)/test-python.xml
 
 # One run for people to read, and the same as a file for tests/summary.
