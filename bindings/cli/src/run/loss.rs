@@ -12,6 +12,8 @@ use crate::signals::Signals;
 
 /// How often is looked whether all that the command started has ended: nothing tells.
 const LOOK: Duration = Duration::from_millis(20);
+/// For how long after KILL: what is left then is another user's, or stuck in the system.
+const LAST: Duration = Duration::from_secs(1);
 
 pub(super) async fn stop(
     child: &mut Child,
@@ -22,17 +24,18 @@ pub(super) async fn stop(
         child.tell_all(signal);
     }
     let kill_at = Instant::now().checked_add(grace);
-    let mut killed = false;
-    while child.ended()?.is_none() || child.has_left_something() {
+    let mut killed: Option<Instant> = None;
+    let is_over = |killed: Option<Instant>| killed.is_some_and(|at| at.elapsed() > LAST);
+    while child.ended()?.is_none() || (!is_over(killed) && child.has_left_something()) {
         let kill = async {
             match kill_at {
-                Some(at) if !killed => sleep_until(at).await,
+                Some(at) if killed.is_none() => sleep_until(at).await,
                 _ => std::future::pending().await,
             }
         };
         tokio::select! {
             biased;
-            () = kill => killed = true,
+            () = kill => killed = Some(Instant::now()),
             arrival = signals.next() => {
                 let has_got = child.has_got(arrival);
                 pass_on(child, arrival.signal, has_got)?;
@@ -40,7 +43,7 @@ pub(super) async fn stop(
             () = sleep(LOOK) => {}
         }
         // Again and again: what was just being started was not found before.
-        if killed {
+        if killed.is_some() {
             child.tell_all(Signal::KILL);
         }
     }
