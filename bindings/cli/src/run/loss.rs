@@ -8,6 +8,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::child::Child;
 use super::pass_on;
 use crate::exit::Failure;
+use crate::output;
 use crate::signals::Signals;
 
 /// How often is looked whether all that the command started has ended: nothing tells.
@@ -26,7 +27,7 @@ pub(super) async fn stop(
     let kill_at = Instant::now().checked_add(grace);
     let mut killed: Option<Instant> = None;
     let is_over = |killed: Option<Instant>| killed.is_some_and(|at| at.elapsed() > LAST);
-    while child.ended()?.is_none() || (!is_over(killed) && child.has_left_something()) {
+    while !is_over(killed) && (child.ended()?.is_none() || child.has_left_something()) {
         let kill = async {
             match kill_at {
                 Some(at) if killed.is_none() => sleep_until(at).await,
@@ -46,6 +47,9 @@ pub(super) async fn stop(
         if killed.is_some() {
             child.tell_all(Signal::KILL);
         }
+    }
+    if child.ended()?.is_none() {
+        output::complain("the command goes on: it cannot be stopped from here");
     }
     Ok(())
 }
